@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the host kernels use where it is there: OpenMP for threads, oneDNN for f32 products.
+if(WITH_OPENMP)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  target_link_libraries(shardc_runtime PUBLIC OpenMP::OpenMP_CXX)
+endif()
+if(WITH_ONEDNN)
+  find_package(dnnl QUIET CONFIG)
+  if(dnnl_FOUND)
+    target_link_libraries(shardc_runtime PUBLIC DNNL::dnnl)
+    target_compile_definitions(shardc_runtime PRIVATE SHARDC_HAVE_ONEDNN)
+  else()
+    message(STATUS "oneDNN not found: host products use the own fallback")
+  endif()
+endif()
