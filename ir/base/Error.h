@@ -19,7 +19,7 @@ public:
       : message_(std::move(message)), hint_(std::move(hint)), code_(code) {}
   void log(llvm::raw_ostream &os) const override;
   std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
-  llvm::StringRef message() const { return message_; }
+  llvm::StringRef text() const { return message_; } ///< without the hint
   llvm::StringRef hint() const { return hint_; }
   Exit code() const { return code_; }
 
