@@ -9,7 +9,16 @@
 namespace shardc {
 
 /// The numbers are part of the plan format: append only.
-enum class DType : uint8_t { F32 = 0, F64 = 1, F16 = 2, BF16 = 3, I32 = 4, I64 = 5, U8 = 6, Bool = 7 };
+enum class DType : uint8_t {
+  F32 = 0,
+  F64 = 1,
+  F16 = 2,
+  BF16 = 3,
+  I32 = 4,
+  I64 = 5,
+  U8 = 6,
+  Bool = 7
+};
 constexpr unsigned kNumDTypes = 8;
 
 /// Bytes of one element. A Bool is one byte, 0 or 1.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// User mistakes as llvm::Error: "place: what is wrong: got X, wanted Y", an optional hint, an exit code.
+// User mistakes as llvm::Error: "place: what is wrong: got X, wanted Y", an optional hint, an exit
+// code.
 #pragma once
 
 #include "llvm/ADT/Twine.h"

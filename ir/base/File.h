@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that are there in full or not at all.
+#pragma once
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace llvm {
+class raw_ostream;
+} // namespace llvm
+
+namespace shardc {
+
+/// Calls `write`, then leaves what it wrote as `path`: a temporary file in the same folder is
+/// written, synchronised and renamed, so a reader finds the old content or the new one, whatever
+/// stops us. On an error nothing is left behind. A path that exists and is no plain file
+/// (/dev/stdout, a pipe) is written directly. Symbolic links are followed. Errors: those of
+/// `write`, and `PATH: cannot be written: REASON`.
+llvm::Error writeFileAtomically(llvm::StringRef path,
+                                llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
+
+} // namespace shardc

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/base/File.h"
+#include "ir/base/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include <csignal>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+class FileTest : public testing::Test {
+protected:
+  void SetUp() override { ASSERT_FALSE(sys::fs::createUniqueDirectory("shardc-file", folder_)); }
+  void TearDown() override { sys::fs::remove_directories(folder_); }
+  std::string at(StringRef name) const { return (folder_ + "/" + name).str(); }
+  std::string read(StringRef name) const {
+    auto buffer = MemoryBuffer::getFile(at(name));
+    return buffer ? (*buffer)->getBuffer().str() : "<none>";
+  }
+  unsigned files() const {
+    std::error_code error;
+    unsigned count = 0;
+    for (sys::fs::directory_iterator it(folder_, error), end; it != end; it.increment(error))
+      ++count;
+    return count;
+  }
+  SmallString<128> folder_;
+};
+
+Error write(StringRef path, StringRef text) {
+  return writeFileAtomically(path, [&](raw_ostream &os) {
+    os << text;
+    return Error::success();
+  });
+}
+
+TEST_F(FileTest, ReplacesWhatWasThere) {
+  ASSERT_EQ(toString(write(at("a"), "one")), "");
+  EXPECT_EQ(read("a"), "one");
+  ASSERT_EQ(toString(write(at("a"), "2")), "");
+  EXPECT_EQ(read("a"), "2");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(FileTest, ErrorOfTheWriterKeepsTheOldFile) {
+  ASSERT_EQ(toString(write(at("a"), "old")), "");
+  Error error = writeFileAtomically(at("a"), [](raw_ostream &os) {
+    os << "half";
+    return userError("stopped");
+  });
+  EXPECT_EQ(toString(std::move(error)), "stopped");
+  EXPECT_EQ(read("a"), "old");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(FileTest, FollowsALink) {
+  ASSERT_EQ(toString(write(at("real"), "1")), "");
+  ASSERT_FALSE(sys::fs::create_link("real", at("link")));
+  ASSERT_EQ(toString(write(at("link"), "2")), "");
+  EXPECT_EQ(read("real"), "2");
+  EXPECT_TRUE(sys::fs::is_symlink_file(at("link")));
+}
+
+TEST_F(FileTest, MissingFolder) {
+  std::string path = at("no/a");
+  EXPECT_EQ(toString(write(path, "x")),
+            path + ": cannot be written: No such file or directory\nhint: create the folder " +
+                at("no") + " first");
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(FileTest, FolderInsteadOfFile) {
+  EXPECT_EQ(
+      toString(write(folder_, "x")),
+      (folder_ + ": cannot be written: Is a directory\nhint: choose a path that you may write to")
+          .str());
+}
+
+TEST_F(FileTest, DeviceThatIsFull) {
+  EXPECT_EQ(toString(write("/dev/full", "x")),
+            "/dev/full: cannot be written: No space left on device\nhint: free some "
+            "space, or choose a path on another disk");
+}
+
+// A limit on the size of files stands for a full disk: the write fails half way, and no part of the
+// file stays.
+TEST_F(FileTest, DiskFullHalfWay) {
+  ASSERT_EQ(toString(write(at("a"), "old")), "");
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto *handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = {100000, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  Error error = write(at("a"), std::string(300000, 'x'));
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(toString(std::move(error)),
+            at("a") +
+                ": cannot be written: File too large\nhint: choose a path that you may write to");
+  EXPECT_EQ(read("a"), "old");
+  EXPECT_EQ(files(), 1u);
+}
+
+} // namespace
+} // namespace shardc

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/common/CommandLine.h"
+#include "ir/base/Error.h"
+#include "tools/common/Report.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstdlib>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+cl::OptionCategory generalCategory("General");
+cl::opt<bool> verboseFlag("v", cl::desc("say more on stderr"), cl::cat(generalCategory));
+cl::opt<bool> quietFlag("quiet", cl::desc("no notes and no progress on stderr"),
+                        cl::cat(generalCategory));
+
+/// llvm::cl prints some mistakes of values straight to stderr, whatever stream it is given: while
+/// one of these lives, stderr is a file in memory.
+class CapturedStderr {
+public:
+  CapturedStderr() : memory_(::memfd_create("stderr", MFD_CLOEXEC)), saved_(::dup(2)) {
+    if (memory_ >= 0 && saved_ >= 0)
+      ::dup2(memory_, 2);
+  }
+  /// Puts stderr back and gives what was written.
+  std::string finish() {
+    errs().flush();
+    if (saved_ >= 0)
+      ::dup2(saved_, 2);
+    ::close(saved_);
+    std::string text;
+    char part[512];
+    ::lseek(memory_, 0, SEEK_SET);
+    for (ssize_t n; (n = ::read(memory_, part, sizeof part)) > 0;)
+      text.append(part, size_t(n));
+    ::close(memory_);
+    return text;
+  }
+
+private:
+  int memory_, saved_;
+};
+
+/// "shardc: for the --ranks option: 'x' value invalid for integer argument!" -> "for the --ranks
+/// option: ..."
+StringRef withoutProgram(StringRef line, StringRef program) {
+  line.consume_front(program);
+  line.consume_front(": ");
+  return line.trim();
+}
+
+/// The first line is the mistake; the rest (did you mean) helps.
+Error usageError(StringRef printed, StringRef program) {
+  SmallVector<StringRef> lines;
+  printed.split(lines, '\n', -1, /*KeepEmpty=*/false);
+  if (lines.empty())
+    return userError("command line: cannot be parsed", "see " + program + " --help");
+  auto [message, seeHelp] = withoutProgram(lines[0], program).split("  Try:");
+  std::string hint = ("see " + program + " --help").str();
+  if (lines.size() > 1) {
+    StringRef more = withoutProgram(lines[1], program);
+    if (more.starts_with("Did you mean"))
+      hint = (more + " " + hint).str();
+  }
+  message = message.rtrim().rtrim(".!");
+  std::string text = message.str();
+  if (message.starts_with("Unknown command line argument"))
+    text = ("unknown flag: got " + message.split("argument ").second).str();
+  return userError("command line: " + text, hint);
+}
+
+void printVersion(raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; }
+
+} // namespace
+
+void parseCommandLine(int argc, char **argv, const ToolHelp &help) {
+  SmallVector<const cl::OptionCategory *> shown(help.categories.begin(), help.categories.end());
+  shown.push_back(&generalCategory);
+  cl::HideUnrelatedOptions(shown);
+  cl::SetVersionPrinter(printVersion);
+  std::string examples = "\nEXAMPLES:\n\n";
+  for (StringRef rest = help.examples.trim(); !rest.empty();) {
+    auto [line, next] = rest.split('\n');
+    examples += ("  " + line.trim() + "\n").str();
+    rest = next;
+  }
+  cl::extrahelp afterOptions(examples);
+
+  CapturedStderr captured;
+  std::string printed;
+  raw_string_ostream stream(printed);
+  bool parsed = cl::ParseCommandLineOptions(argc, argv, help.overview, &stream);
+  printed = captured.finish() + printed;
+  if (!parsed)
+    std::exit(reportAndExitCode(usageError(printed, sys::path::filename(argv[0]))));
+  errs() << printed;
+}
+
+raw_ostream &notes() { return quietFlag ? nulls() : errs(); }
+raw_ostream &details() { return verboseFlag && !quietFlag ? errs() : nulls(); }
+bool isQuiet() { return quietFlag; }
+bool isVerbose() { return verboseFlag && !quietFlag; }
+
+} // namespace shardc
