@@ -129,6 +129,8 @@ public:
   /// `name` (or the mnemonic). Does not infer: see Builder.
   Op *create(const OpDef &def, llvm::ArrayRef<Value *> operands, Attrs attrs, llvm::ArrayRef<Type> types,
              Op *before = nullptr, llvm::StringRef name = "");
+  /// Gives a just made op its results. Requires: it has none.
+  void setResults(Op *op, llvm::ArrayRef<Type> types, llvm::StringRef name = "");
   /// Requires: no result is used.
   void erase(Op *op);
   void moveBefore(Op *op, Op *before);
