@@ -13,7 +13,7 @@ namespace shardc {
 class OnnxModel;
 
 /// A trainable tensor as PyTorch's state_dict has it.
-struct Parameter {
+struct ModelParameter {
   std::string name;
   std::vector<std::string>
       otherNames;                     ///< of the same tensor (true ties), in the order of first use
@@ -37,7 +37,7 @@ struct DroppedBias {
 };
 
 struct ParameterTable {
-  std::vector<Parameter> parameters; ///< in the order of first use
+  std::vector<ModelParameter> parameters; ///< in the order of first use
   std::vector<ParameterUse> uses;    ///< sorted by node, then input
   std::vector<DroppedBias> biases;   ///< sorted by node
   std::vector<std::string> notes;    ///< doubts that a user should know, one line each
