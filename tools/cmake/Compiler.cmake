@@ -19,8 +19,7 @@ target_include_directories(shardc_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_include_directories(shardc_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${CMAKE_BINARY_DIR}/generated)
 target_compile_definitions(shardc_options INTERFACE SHARDC_VERSION="${PROJECT_VERSION}")
 target_compile_options(shardc_options INTERFACE
-  -Wall -Wextra -Werror -Wno-unused-parameter -fno-exceptions -fno-rtti
-  -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+  -Wall -Wextra -Werror -Wno-unused-parameter -fno-exceptions -fno-rtti)
 target_link_libraries(shardc_options INTERFACE ${LLVM_SUPPORT_LIBS})
 
 set(SHARDC_SANITIZE "" CACHE STRING "sanitizers, as after -fsanitize=")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Generates C++ from the two protobuf schemas: our plan, and the official onnx-ml.proto of a pinned PyPI wheel.
 set(GENERATED ${CMAKE_BINARY_DIR}/generated)
+file(MAKE_DIRECTORY ${GENERATED})
 set(ONNX_VERSION 1.19.1)
 set(ONNX_PROTO_SHA256 dcca2d4747117bc903f0e628f9e3f99a5054c130b6bd2289ce2242f6c701c6df)
 

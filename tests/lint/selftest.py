@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""layers.py finds each kind of mistake, and nothing in clean files."""
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import layers
+
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+CASES = [
+    # path, content, what must be said (None: nothing)
+    ("runtime/A.cpp", SPDX + '#include "ir/plan/P.h"\n#include "llvm/ADT/Twine.h"\n#include <vector>\n', None),
+    ("ir/plan/P.h", SPDX + "#pragma once\n", None),
+    ("ir/graph/Graph.h", SPDX + "#pragma once\n", None),
+    ("runtime/B.cpp", SPDX + '#include "ir/graph/Graph.h"\n', 'runtime/ must not include "ir/graph/Graph.h"'),
+    ("passes/C.cpp", SPDX + '#include "runtime/A.h"\n', 'passes/ must not include "runtime/A.h"'),
+    ("passes/D.cpp", SPDX + '#include "onnx/onnx-ml.pb.h"\n', 'must not include "onnx/onnx-ml.pb.h"'),
+    ("passes/E.cpp", SPDX + '#include "ir/graph/Gone.h"\n', "no such file from the root"),
+    ("runtime/F.cpp", SPDX + "#include <dnnl.h>\n", 'must not include "dnnl.h"'),
+    ("runtime/host/F.cpp", SPDX + "#include <dnnl.h>\n", None),
+    ("frontend/G.cpp", SPDX + "#include <regex>\n", "banned include <regex>"),
+    ("frontend/H.cpp", "int x;\n", "no line SPDX"),
+    ("frontend/I.h", SPDX, "without #pragma once"),
+    ("frontend/J.cpp", SPDX + "\n" * 500, "file too long: got 501 lines"),
+    ("frontend/K.cpp", SPDX + "// TO" + "DO later\n", "unfinished work"),
+]
+
+with tempfile.TemporaryDirectory() as root:
+    for path, content, _ in CASES:
+        os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+        with open(os.path.join(root, path), "w") as file:
+            file.write(content)
+    found = layers.check(root)
+    for path, _, wanted in CASES:
+        here = [line for line in found if line.startswith(path + ":")]
+        assert len(here) == (1 if wanted else 0), (path, here)
+        assert not wanted or wanted in here[0], (path, here)
+print(f"{len(CASES)} cases")
