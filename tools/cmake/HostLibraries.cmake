@@ -24,3 +24,9 @@ if(WITH_ONEDNN)
     message(STATUS "oneDNN not found: host products use the own fallback")
   endif()
 endif()
+
+# .npz files. Found by hand: Debian's CMake package of libzip also wants its command-line tools.
+find_path(LIBZIP_INCLUDE_DIR zip.h REQUIRED)
+find_library(LIBZIP_LIBRARY zip REQUIRED)
+target_include_directories(shardc_runtime SYSTEM PRIVATE ${LIBZIP_INCLUDE_DIR})
+target_link_libraries(shardc_runtime PRIVATE ${LIBZIP_LIBRARY})
