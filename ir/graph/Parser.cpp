@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/base/Error.h"
+#include "ir/base/Half.h"
+#include "ir/graph/Builder.h"
+#include "ir/graph/Lexer.h"
+#include "ir/graph/Text.h"
+#include <cmath>
+
+namespace shardc {
+namespace {
+
+/// Recursive descent; a member returns true on success and otherwise has set `error_`.
+class Parser {
+public:
+  Parser(llvm::StringRef text, llvm::StringRef place) : lexer_(text), place_(place) {}
+
+  llvm::Expected<std::unique_ptr<Graph>> run() {
+    graph_ = std::make_unique<Graph>();
+    if (!parse())
+      return userError(error_);
+    return std::move(graph_);
+  }
+
+private:
+  bool fail(const llvm::Twine &what) {
+    if (error_.empty())
+      error_ = (place_ + ":" + llvm::Twine(lexer_.token().line) + ": " + what).str();
+    return false;
+  }
+  bool unexpected(const llvm::Twine &wanted) {
+    llvm::StringRef got = lexer_.token().kind == Token::End ? llvm::StringRef("the end") : lexer_.token().text;
+    return fail("syntax: got " + got.take_front(40) + ", wanted " + wanted);
+  }
+  bool at(llvm::StringRef text) const {
+    return lexer_.token().kind != Token::String && lexer_.token().text == text && lexer_.token().kind != Token::End;
+  }
+  bool accept(llvm::StringRef text) {
+    if (!at(text))
+      return false;
+    lexer_.advance();
+    return true;
+  }
+  bool expect(llvm::StringRef text) { return accept(text) || unexpected("'" + text + "'"); }
+  bool word(llvm::StringRef &out, llvm::StringRef wanted) {
+    if (lexer_.token().kind != Token::Word)
+      return unexpected(wanted);
+    out = lexer_.token().text;
+    lexer_.advance();
+    return true;
+  }
+  bool string(std::string &out) {
+    if (lexer_.token().kind != Token::String)
+      return unexpected("a string");
+    llvm::StringRef text = lexer_.token().text; // escapes are a backslash, then two hexadecimal digits, or a backslash
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '\\') {
+        out += text[i];
+      } else if (i + 1 < text.size() && text[i + 1] == '\\') {
+        out += text[++i];
+      } else {
+        unsigned code;
+        if (text.substr(i + 1, 2).size() != 2 || text.substr(i + 1, 2).getAsInteger(16, code))
+          return fail("syntax: bad escape in a string");
+        out += char(code);
+        i += 2;
+      }
+    }
+    lexer_.advance();
+    return true;
+  }
+  bool integer(int64_t &out) {
+    if (lexer_.token().kind != Token::Number || lexer_.token().text.getAsInteger(10, out))
+      return unexpected("an integer");
+    lexer_.advance();
+    return true;
+  }
+  bool number(double &out) {
+    llvm::StringRef text = lexer_.token().text;
+    if (text == "inf" || text == "-inf" || text == "nan")
+      out = text == "nan" ? NAN : text == "inf" ? INFINITY : -INFINITY;
+    else if (lexer_.token().kind != Token::Number || text.getAsDouble(out))
+      return unexpected("a number");
+    lexer_.advance();
+    return true;
+  }
+  bool type(Type &out) {
+    llvm::StringRef name;
+    if (!word(name, "a type"))
+      return false;
+    std::optional<DType> dtype = parseDType(name);
+    if (!dtype)
+      return fail("element type: got " + name + ", wanted one such as f32, i64, bool");
+    out = Type(*dtype, {});
+    if (!expect("["))
+      return false;
+    while (!at("]")) {
+      int64_t dim;
+      if (!integer(dim))
+        return false;
+      out.dims.push_back(dim);
+      if (!accept(","))
+        break;
+    }
+    if (!checkedNumElements(out.dims))
+      return fail("type: dims " + formatDims(out.dims) + " are negative or overflow");
+    return expect("]");
+  }
+
+  bool tensor(Tensor &out) {
+    Type t;
+    if (!expect("<") || !type(t) || !expect(":"))
+      return false;
+    out = Tensor(t.dtype, t.dims);
+    if (accept("hex")) {
+      std::string bytes;
+      llvm::StringRef digits = lexer_.takeHex();
+      if (!llvm::tryGetFromHex(digits, bytes) || int64_t(bytes.size()) != out.numBytes())
+        return fail("dense: wrong number of hexadecimal digits");
+      memcpy(out.mutableData<char>(), bytes.data(), bytes.size());
+      return expect(">");
+    }
+    bool splat = accept("splat");
+    int64_t n = out.numElements(), given = splat ? std::min<int64_t>(n, 1) : n;
+    for (int64_t i = 0; i < given; ++i) {
+      if (i && !expect(","))
+        return false;
+      Tensor one;
+      if (isFloat(t.dtype)) {
+        double value;
+        if (!number(value))
+          return false;
+        one = Tensor::splat(t.dtype, {}, value);
+      } else {
+        int64_t value;
+        if (!integer(value))
+          return false;
+        one = t.dtype == DType::I64 ? Tensor::of<int64_t>(t.dtype, {}, value) : Tensor::splat(t.dtype, {}, value);
+      }
+      int64_t size = byteSize(t.dtype);
+      for (int64_t k = i; k < (splat ? n : i + 1); ++k)
+        memcpy(out.mutableData<char>() + k * size, one.bytes(), size);
+    }
+    return expect(">");
+  }
+
+  bool attr(Attr &out) {
+    if (lexer_.token().kind == Token::String) {
+      std::string text;
+      if (!string(text))
+        return false;
+      out = std::move(text);
+      return true;
+    }
+    if (accept("[")) {
+      Ints ints;
+      while (!at("]")) {
+        int64_t v;
+        if (!integer(v))
+          return false;
+        ints.push_back(v);
+        if (!accept(","))
+          break;
+      }
+      out = std::move(ints);
+      return expect("]");
+    }
+    if (accept("dense")) {
+      Tensor t;
+      if (!tensor(t))
+        return false;
+      out = std::move(t);
+      return true;
+    }
+    int64_t i;
+    if (lexer_.token().kind == Token::Number && !lexer_.token().text.getAsInteger(10, i)) {
+      out = i;
+      lexer_.advance();
+      return true;
+    }
+    double f;
+    if (!number(f))
+      return false;
+    out = f;
+    return true;
+  }
+  bool attrs(Attrs &out) {
+    if (!accept("{"))
+      return true;
+    while (!at("}")) {
+      llvm::StringRef name;
+      Attr value;
+      if (!word(name, "an attribute name") || !expect("=") || !attr(value))
+        return false;
+      out.set(name, std::move(value));
+      if (!accept(","))
+        break;
+    }
+    return expect("}");
+  }
+
+  bool parameter() {
+    Parameter p;
+    if (!string(p.name))
+      return false;
+    while (!at(":")) {
+      std::string text;
+      if (accept("tie")) {
+        if (!expect("=") || !string(text))
+          return false;
+        p.ties.push_back(text);
+      } else if (accept("frozen")) {
+        p.trainable = false;
+      } else if (accept("zero")) {
+        p.source.kind = ValueSource::Zero;
+      } else if (accept("transposed")) {
+        p.source.transposed = true;
+      } else if (accept("file")) {
+        p.source.kind = ValueSource::File;
+        if (!expect("=") || !string(p.source.file))
+          return false;
+      } else if (accept("range")) {
+        int64_t offset, length;
+        if (!expect("=") || !expect("[") || !integer(offset) || !expect(",") || !integer(length) || !expect("]"))
+          return false;
+        p.source.offset = offset;
+        p.source.length = length;
+      } else if (accept("as")) {
+        llvm::StringRef name;
+        if (!expect("=") || !word(name, "an element type"))
+          return false;
+        std::optional<DType> dtype = parseDType(name);
+        if (!dtype)
+          return fail("element type: got " + name + ", wanted one such as f32");
+        p.source.dtype = *dtype;
+      } else {
+        return unexpected("tie, frozen, zero, file, range, as, transposed or ':'");
+      }
+    }
+    if (!expect(":") || !type(p.type))
+      return false;
+    graph_->parameters.push_back(std::move(p));
+    return true;
+  }
+
+  bool value(Value *&out) {
+    llvm::StringRef name;
+    if (!word(name, "a value such as %x"))
+      return false;
+    out = name.consume_front("%") ? graph_->findValue(name) : nullptr;
+    return out || fail("value: got %" + name + ", wanted one that is defined above");
+  }
+
+  bool op() {
+    llvm::SmallVector<std::string, 2> names;
+    llvm::StringRef name;
+    while (lexer_.token().kind == Token::Word && lexer_.token().text.starts_with("%")) {
+      word(name, "");
+      names.push_back(name.drop_front().str());
+      if (graph_->findValue(names.back()))
+        return fail("value: %" + names.back() + " is defined twice");
+      if (!accept(",") && !expect("="))
+        return false;
+    }
+    llvm::StringRef mnemonic;
+    if (!word(mnemonic, "an op"))
+      return false;
+    const OpDef *def = findOp(mnemonic);
+    if (!def)
+      return fail("op: got " + mnemonic + ", wanted one that shardc-opt --list-ops shows");
+    llvm::SmallVector<Value *> operands;
+    while (!at("{") && !at(":")) {
+      Value *operand = nullptr;
+      if (!accept("_") && !value(operand))
+        return false;
+      operands.push_back(operand);
+      if (!accept(","))
+        break;
+    }
+    Attrs opAttrs;
+    if (!attrs(opAttrs) || !expect(":"))
+      return false;
+    Types types;
+    llvm::SmallVector<bool> batch;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (i && !expect(","))
+        return false;
+      types.emplace_back();
+      if (!type(types.back()))
+        return false;
+      batch.push_back(accept("batch"));
+    }
+    Builder b(*graph_);
+    b.phase = accept("backward") ? Phase::Backward : accept("update") ? Phase::Update : Phase::Forward;
+    if (accept("layer") && !(expect("=") && string(b.layer)))
+      return false;
+    if (accept("at") && !(expect("=") && string(b.place)))
+      return false;
+    llvm::StringRef firstName = names.empty() ? llvm::StringRef() : llvm::StringRef(names[0]);
+    // Sources say their own type.
+    Op *made;
+    if (def == &kInput || def == &kParam) {
+      made = graph_->create(*def, operands, opAttrs, types, nullptr, firstName);
+      made->phase = b.phase;
+      made->layer = b.layer;
+      made->place = b.place;
+    } else {
+      auto created = b.create(*def, operands, opAttrs, firstName);
+      if (!created)
+        return fail(llvm::toString(created.takeError()));
+      made = *created;
+    }
+    if (made->numResults() != names.size())
+      return fail(mnemonic + ": results: got " + llvm::Twine(names.size()) + ", wanted " +
+                  llvm::Twine(made->numResults()));
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!(made->result(i)->type() == types[i]))
+        return fail("%" + names[i] + ": type: got " + toString(types[i]) + ", wanted " +
+                    toString(made->result(i)->type()));
+      graph_->rename(made->result(i), names[i]);
+      made->result(i)->setBatchMajor(batch[i]);
+    }
+    if (def == &kParam)
+      for (Parameter &p : graph_->parameters)
+        if (auto *text = made->attrs.find("name"); text && std::get<std::string>(*text) == p.name)
+          p.value = made->result();
+    return true;
+  }
+
+  bool parse() {
+    llvm::StringRef name, level;
+    if (!expect("graph") || !word(name, "@name") || !expect("level") || !expect("=") || !word(level, "a level"))
+      return false;
+    name.consume_front("@");
+    graph_->name = name.str();
+    bool known = false;
+    for (Level l : {Level::Imported, Level::Step, Level::Sharded, Level::Scheduled})
+      if (level == toString(l)) {
+        graph_->level = l;
+        known = true;
+      }
+    if (!known)
+      return fail("level: got " + level + ", wanted imported, step, sharded or scheduled");
+    if (!attrs(graph_->attrs) || !expect("["))
+      return false;
+    while (!at("]")) {
+      if (lexer_.token().kind == Token::End)
+        return unexpected("']'");
+      if (accept("parameter")) {
+        if (!parameter())
+          return false;
+      } else if (accept("output")) {
+        std::string outputName;
+        Value *v;
+        if (!string(outputName) || !value(v))
+          return false;
+        graph_->addOutput(outputName, v);
+      } else if (!op()) {
+        return false;
+      }
+    }
+    return expect("]");
+  }
+
+  Lexer lexer_;
+  llvm::StringRef place_;
+  std::unique_ptr<Graph> graph_;
+  std::string error_;
+};
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<Graph>> parseGraph(llvm::StringRef text, llvm::StringRef place) {
+  return Parser(text, place).run();
+}
+
+} // namespace shardc
