@@ -19,7 +19,7 @@ try:
     import numpy as np
     from safetensors.numpy import save_file
 except ImportError as e:
-    print(f"skipped: {e}; tests/run.sh makes an environment with tests/requirements.txt")
+    print(f"skipped: {e}; tools/setup.sh makes an environment that has it")
     sys.exit(77)
 
 HERE = os.path.dirname(os.path.abspath(__file__))

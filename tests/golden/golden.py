@@ -21,7 +21,7 @@ try:
     import numpy as np
     from safetensors.numpy import load_file
 except ImportError as e:
-    print(f"skipped: {e}; tests/run.sh makes an environment with tests/requirements.txt")
+    print(f"skipped: {e}; tools/setup.sh makes an environment that has it")
     sys.exit(77)
 
 CONSTANT = "--lr-scheduler-type constant --max-grad-norm 0 "
