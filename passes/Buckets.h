@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// How parameters lie in memory: buckets, each a run of parameters that are used together (design: section 6).
+#pragma once
+
+#include "ir/graph/Graph.h"
+
+namespace shardc {
+
+/// A parameter starts at a multiple of this many elements of its bucket.
+constexpr int64_t kParameterAlignment = 64;
+
+struct BucketMember {
+  unsigned parameter; ///< index into Graph::parameters
+  int64_t offset;     ///< elements from the bucket's start
+};
+
+/// Members in order of offset: first those that decay (rank >= 2), then the others; each in the model's order, so that
+/// q, k and v of a layer are adjacent.
+struct Bucket {
+  std::string name; ///< the layer
+  DType dtype = DType::F32;
+  bool trainable = true; ///< a frozen bucket has no gradient and no state
+  int64_t elements = 0;  ///< padded to ranks x kParameterAlignment; rank r owns [r, r+1) * elements / ranks
+  int64_t decayEnd = 0;  ///< [0, decayEnd) decays
+  llvm::SmallVector<BucketMember> members;
+};
+
+using Buckets = std::vector<Bucket>;
+
+/// A bucket is a layer: the shortest name prefix that ends in a number; a parameter without one joins the bucket
+/// of its first user, or "root". Order: first use. Frozen parameters have buckets of their own.
+Buckets assignBuckets(const Graph &graph, unsigned ranks);
+
+/// "encoder.block.0" for "encoder.block.0.layer.1.wi.weight"; "" if no component is a number.
+llvm::StringRef layerOfName(llvm::StringRef parameterName);
+
+/// Roles of the values that update ops work on: `input` ops with attrs {bucket: index, role: ...}, of type
+/// dtype[elements]. `EmitPlan` maps them to the bucket's buffers.
+constexpr llvm::StringLiteral kBucketAttr = "bucket", kRoleAttr = "role";
+constexpr llvm::StringLiteral kRoleParameter = "parameter", kRoleGradient = "gradient";
+constexpr llvm::StringLiteral kRoleState[] = {"state0", "state1"};
+
+/// Gradients leave the step graph as outputs of this name + the parameter's name.
+constexpr llvm::StringLiteral kGradientPrefix = "grad:";
+
+} // namespace shardc

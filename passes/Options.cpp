@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/Options.h"
+
+namespace shardc {
+
+llvm::StringRef toString(Optimizer optimizer) {
+  constexpr llvm::StringLiteral kNames[] = {"adamw", "adam", "sgd"};
+  return kNames[unsigned(optimizer)];
+}
+
+llvm::StringRef toString(Precision precision) {
+  constexpr llvm::StringLiteral kNames[] = {"fp32", "fp64"};
+  return kNames[unsigned(precision)];
+}
+
+} // namespace shardc

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user can decide about a compilation; the flags of `shardc` fill it.
+#pragma once
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace shardc {
+
+enum class Optimizer : uint8_t { AdamW, Adam, Sgd };
+llvm::StringRef toString(Optimizer optimizer);
+
+/// Fp64 is for gradient checks and for comparing with float64 references.
+enum class Precision : uint8_t { Fp32, Fp64 };
+llvm::StringRef toString(Precision precision);
+
+struct CompileOptions {
+  unsigned ranks = 1;
+  unsigned zero = 0;
+  unsigned accumulate = 1;
+  Optimizer optimizer = Optimizer::AdamW;
+  Precision precision = Precision::Fp32;
+  std::optional<double> dropout; ///< sets every dropout ratio
+  std::string machine = "cpu";   ///< built-in name or JSON file
+  std::string target = "cpu";
+  std::optional<uint64_t> memory; ///< bytes per rank: the promise
+};
+
+} // namespace shardc
