@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Buckets.h"
 #include "ir/ops/OpDef.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include <map>
 
 namespace shardc {
 
@@ -43,15 +44,19 @@ Buckets assignBuckets(const Graph &graph, unsigned ranks) {
     visit(p, "");
 
   // Buckets in that order; inside a bucket the model's own order.
-  llvm::MapVector<std::pair<std::string, bool>, llvm::SmallVector<unsigned>> groups;
-  for (unsigned p : firstUse)
-    groups[{layer[p], graph.parameters[p].trainable}].push_back(p);
   Buckets buckets;
-  for (auto &[key, list] : groups) {
-    Bucket bucket;
-    bucket.name = key.first;
-    bucket.trainable = key.second;
-    bucket.dtype = graph.parameters[list[0]].type.dtype;
+  std::vector<llvm::SmallVector<unsigned>> lists;
+  std::map<std::pair<llvm::StringRef, bool>, unsigned> indexOf;
+  for (unsigned p : firstUse) {
+    const Parameter &parameter = graph.parameters[p];
+    auto [found, isNew] = indexOf.try_emplace({layer[p], parameter.trainable}, buckets.size());
+    if (isNew) {
+      buckets.push_back({.name = layer[p], .dtype = parameter.type.dtype, .trainable = parameter.trainable});
+      lists.emplace_back();
+    }
+    lists[found->second].push_back(p);
+  }
+  for (auto [bucket, list] : llvm::zip(buckets, lists)) {
     llvm::sort(list, [&](unsigned a, unsigned b) {
       bool flatA = graph.parameters[a].type.rank() < 2, flatB = graph.parameters[b].type.rank() < 2;
       return std::tie(flatA, a) < std::tie(flatB, b);
@@ -64,7 +69,6 @@ Buckets assignBuckets(const Graph &graph, unsigned ranks) {
         bucket.decayEnd = bucket.elements;
     }
     bucket.elements = llvm::alignTo(bucket.elements, uint64_t(ranks) * kParameterAlignment);
-    buckets.push_back(std::move(bucket));
   }
   return buckets;
 }

@@ -22,7 +22,7 @@ struct Bucket {
   bool trainable = true; ///< a frozen bucket has no gradient and no state
   int64_t elements = 0;  ///< padded to ranks x kParameterAlignment; rank r owns [r, r+1) * elements / ranks
   int64_t decayEnd = 0;  ///< [0, decayEnd) decays
-  llvm::SmallVector<BucketMember> members;
+  llvm::SmallVector<BucketMember> members = {};
 };
 
 using Buckets = std::vector<Bucket>;
