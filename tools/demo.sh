@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The main job, from nothing: builds Shardc, compiles a bundled T5 to a training plan, and trains it on this machine's
+# CPU to write short sequences backwards. Takes a model.onnx, leaves trained weights. Everything goes to build/demo.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '\n\033[1m== %s\033[0m\n' "$1" >&2; }
+show() { # prints a command as a user would type it, then runs it
+  printf '$ %s\n' "$*" >&2
+  "$@"
+}
+
+step "Build"
+bash tools/setup.sh
+cmake --preset release --log-level=WARNING >/dev/null
+cmake --build --preset release --target shardc shardc-inspect shardc-train
+export PATH="$PWD/build/release/bin:$PATH"
+
+MODELS=tests/models
+OUT=build/demo
+mkdir -p "$OUT"
+
+step "Compile: a T5 with its loss, as exported by PyTorch, becomes a plan for one rank"
+show shardc $MODELS/reverse-t5.onnx --dim batch=32,src=9,tgt=9 -o $OUT/reverse.plan
+
+step "Train: 1000 steps on 3200 short sequences, the target is the sequence backwards"
+show shardc-train $OUT/reverse.plan --data $MODELS/reverse-train.safetensors \
+  --eval-data $MODELS/reverse-eval.safetensors --max-steps 1000 \
+  --learning-rate 3e-3 --lr-scheduler-type linear --warmup-steps 100 --max-grad-norm 1.0 \
+  --output-dir $OUT/run --save-weights $OUT/reverse.safetensors
+
+step "Done"
+ls -l "$OUT/reverse.plan" "$OUT/reverse.safetensors" >&2
