@@ -83,7 +83,9 @@ void Graph::erase(Op *op) {
   ops_.erase(op);
 }
 
-void Graph::moveBefore(Op *op, Op *before) { ops_.splice(before->getIterator(), ops_, op->getIterator()); }
+void Graph::moveBefore(Op *op, Op *before) {
+  ops_.splice(before ? before->getIterator() : ops_.end(), ops_, op->getIterator());
+}
 
 void Graph::replaceAllUses(Value *from, Value *to) {
   assert(from != to);

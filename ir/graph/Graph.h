@@ -133,7 +133,7 @@ public:
   void setResults(Op *op, llvm::ArrayRef<Type> types, llvm::StringRef name = "");
   /// Requires: no result is used.
   void erase(Op *op);
-  void moveBefore(Op *op, Op *before);
+  void moveBefore(Op *op, Op *before); ///< null: to the end
   void replaceAllUses(Value *from, Value *to);
   /// Gives `value` that name, made unique by a numeric suffix.
   void rename(Value *value, llvm::StringRef name);

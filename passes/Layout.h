@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a value lies in memory: views (reshape, transpose, slice, expand) are other strides over the same bytes.
+#pragma once
+
+#include "ir/ops/OpDef.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace shardc {
+
+/// `root` is what a non-view op defined; element [i0, i1 ...] of the value is root's element
+/// offset + sum(i * stride). Strides count elements; 0 where a dim is broadcast.
+struct Layout {
+  Value *root = nullptr;
+  int64_t offset = 0;
+  Dims strides;
+};
+
+/// Row-major in its own memory.
+Layout ownLayout(Value *value);
+/// Of a view op's result, given its operand's; nullopt if these strides cannot express it (a reshape that merges dims that
+/// are not adjacent): then the operand must be copied first.
+std::optional<Layout> viewLayout(const Op &view, const Layout &operand);
+/// Does `layout` fit what `allowed` (Layouts bits of OpDef) says for a value of these dims? Strides of dims of size 1 do not matter.
+bool layoutFits(const Layout &layout, llvm::ArrayRef<int64_t> dims, uint8_t allowed);
+
+} // namespace shardc

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every pass: what it does, what it needs, what holds afterwards. Pass `insert-gradients` is `insertGradients`
+// in InsertGradients.cpp; Passes.def lists them for shardc-opt.
+#pragma once
+
+#include "ir/graph/Graph.h"
+#include "llvm/Support/Error.h"
+#include "passes/Options.h"
+
+namespace shardc {
+
+// Cleanup, at any level.
+
+/// Removes ops without effect whose results nobody uses.
+llvm::Error dce(Graph &graph, const CompileOptions &options);
+/// Merges ops that compute the same from the same (not dropout, not what has effects).
+llvm::Error cse(Graph &graph, const CompileOptions &options);
+/// Local algebra that never changes a bit of any result: views of views, x + 0, transposes into products.
+llvm::Error simplify(Graph &graph, const CompileOptions &options);
+
+// Imported.
+
+/// Puts together what exporters break up: rms_norm, layer_norm, gelu, attention, cross_entropy. Each pattern verifies axes, shapes
+/// and constants.
+llvm::Error raise(Graph &graph, const CompileOptions &options);
+/// Turns every f32 value into f64 (`--precision fp64`).
+llvm::Error setPrecision(Graph &graph, const CompileOptions &options);
+/// Applies `--dropout`: sets every ratio, removes dropout of ratio 0.
+llvm::Error setDropout(Graph &graph, const CompileOptions &options);
+
+// Imported -> Step.
+
+/// Reverse mode from output "loss_sum" to every trainable parameter: adds outputs "grad:NAME". A parameter without a path has none.
+llvm::Error insertGradients(Graph &graph, const CompileOptions &options);
+/// Sums of gradients become accumulation in place: matmul and embedding_grad take the other summand as `acc`.
+llvm::Error accumulateInPlace(Graph &graph, const CompileOptions &options);
+
+// Step -> Sharded.
+
+/// Adds the update: squares of every bucket's gradient, clip factor, one optimizer op a bucket.
+llvm::Error insertOptimizer(Graph &graph, const CompileOptions &options);
+
+// Sharded -> Scheduled.
+
+/// Joins pointwise ops of one iteration space into `fused` ops; afterwards no other pointwise op is left.
+llvm::Error fuse(Graph &graph, const CompileOptions &options);
+/// Inserts `copy` where a kernel cannot read a strided view.
+llvm::Error materialize(Graph &graph, const CompileOptions &options);
+
+} // namespace shardc

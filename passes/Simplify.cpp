@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/graph/Builder.h"
+#include "ir/graph/Fold.h"
+#include "passes/Passes.h"
+
+namespace shardc {
+namespace {
+
+bool isSplat(const Value *value, double wanted) {
+  const Tensor *t = constantOf(value);
+  if (!t || t->numElements() == 0)
+    return false;
+  for (int64_t i = 0, n = t->numElements(); i < n; ++i)
+    if (t->asDouble(i) != wanted)
+      return false;
+  return true;
+}
+
+/// reshape(reshape(x)) => reshape(x);   reshape(x) of equal dims => x
+Value *simplifyReshape(Op &op) {
+  Value *x = op.operand(0);
+  if (x->type().dims == op.result()->type().dims)
+    return x;
+  if (!x->op()->is(kReshape))
+    return nullptr;
+  Builder b(op.graph(), &op);
+  b.stampLike(op);
+  return b.reshape(x->op()->operand(0), op.result()->type().dims);
+}
+
+/// transpose(transpose(x)) => transpose(x);   transpose(x) in the old order => x
+/// transpose(a b) => b' a', if it swaps the last two dims only: a weight gradient in [out, in] needs no copy
+Value *simplifyTranspose(Op &op) {
+  Value *x = op.operand(0);
+  const Ints &perm = op.attrs.getInts("perm");
+  bool identity = true, swap = perm.size() >= 2;
+  for (int64_t i = 0, n = perm.size(); i < n; ++i) {
+    identity &= perm[i] == i;
+    swap &= perm[i] == (i < n - 2 ? i : 2 * n - 3 - i);
+  }
+  if (identity)
+    return x;
+  Builder b(op.graph(), &op);
+  b.stampLike(op);
+  if (x->op()->is(kTranspose)) {
+    const Ints &inner = x->op()->attrs.getInts("perm");
+    Ints both;
+    for (int64_t p : perm)
+      both.push_back(inner[p]);
+    return b.transpose(x->op()->operand(0), both);
+  }
+  if (swap && x->op()->is(kMatMul) && x->hasOneUse() && !x->op()->operand(2)) {
+    const Attrs &attrs = x->op()->attrs;
+    return b.matmul(x->op()->operand(1), x->op()->operand(0), !attrs.getInt("transpose_b", 0),
+                    !attrs.getInt("transpose_a", 0));
+  }
+  return nullptr;
+}
+
+/// The value that may stand for the op's result, null if there is none simpler.
+Value *simplifyOp(Op &op) {
+  if (op.is(kReshape))
+    return simplifyReshape(op);
+  if (op.is(kTranspose))
+    return simplifyTranspose(op);
+  Value *a = op.operand(0);
+  bool sameType = a && op.numResults() == 1 && a->type() == op.result()->type();
+  if (!sameType)
+    return nullptr;
+  if (op.is(kExpand) || op.is(kCast))
+    return a;
+  if ((op.is(kMul) || op.is(kDiv)) && isSplat(op.operand(1), 1))
+    return a;
+  if (op.is(kSub) && isSplat(op.operand(1), 0))
+    return a;
+  return nullptr;
+}
+
+} // namespace
+
+llvm::Error simplify(Graph &graph, const CompileOptions &) {
+  for (auto it = graph.ops().begin(); it != graph.ops().end();) {
+    Op &op = *it++;
+    Value *simpler = simplifyOp(op);
+    if (!simpler)
+      continue;
+    if (op.result()->batchMajor())
+      simpler->setBatchMajor(true);
+    graph.replaceAllUses(op.result(), simpler);
+    graph.erase(&op);
+    if (simpler->op()->def().view) // a new view may simplify further
+      it = simpler->op()->getIterator();
+  }
+  return llvm::Error::success();
+}
+
+} // namespace shardc
