@@ -10,6 +10,7 @@ PACKAGES=(
   llvm-19-dev llvm-19-tools                # ADT and Support; FileCheck, not, lit
   libprotobuf-dev protobuf-compiler        # plans, ONNX
   libdnnl-dev                              # matrix products on the CPU
+  libzip-dev                               # .npz files
   zlib1g-dev libzstd-dev libxml2-dev       # asked for by LLVM's CMake package
   libgtest-dev libgmock-dev                # tests
   python3 python3-pip python3-venv         # onnx-ml.proto out of its wheel; tests
