@@ -71,13 +71,13 @@ llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Mo
   schedule(run);
   result.train = std::move(graph);
   if (llvm::Error error = run.take())
-    return std::move(error);
+    return error;
   if (run.stopped())
     return result;
 
   result.eval->name = "eval";
   if (llvm::Error error = buildEval(*result.eval, options, debug))
-    return std::move(error);
+    return error;
   auto plan = emitPlan(*result.train, *result.eval, model, options);
   if (!plan)
     return plan.takeError();
