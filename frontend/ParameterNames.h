@@ -36,11 +36,19 @@ struct DroppedBias {
   int parameter = 0; ///< its source is Zeros
 };
 
+/// Nodes of subgraphs that read `value` (an initializer, or an Identity of one) read `parameter`.
+struct ParameterCapture {
+  std::string value;
+  int parameter = 0;
+  bool transposed = false; ///< as in ParameterUse
+};
+
 struct ParameterTable {
   std::vector<ModelParameter> parameters; ///< in the order of first use
-  std::vector<ParameterUse> uses;    ///< sorted by node, then input
-  std::vector<DroppedBias> biases;   ///< sorted by node
-  std::vector<std::string> notes;    ///< doubts that a user should know, one line each
+  std::vector<ParameterUse> uses;         ///< sorted by node, then input
+  std::vector<DroppedBias> biases;        ///< sorted by node
+  std::vector<ParameterCapture> captures;
+  std::vector<std::string> notes; ///< doubts that a user should know, one line each
 };
 
 struct ParameterOptions {
