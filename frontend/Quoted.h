@@ -18,4 +18,8 @@ inline std::string quoted(llvm::StringRef name) {
   return text;
 }
 
+/// An overload that is better than std::quoted, which <memory> drags in with some compilers and which argument-dependent
+/// look-up finds for a std::string.
+inline std::string quoted(const std::string &name) { return quoted(llvm::StringRef(name)); }
+
 } // namespace shardc
