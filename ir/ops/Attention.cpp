@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = dropout(softmax(scale q k^T + bias)) v for each batch and head; lse is the logarithm of
+// each row's sum of exponentials, from which the gradient op computes the probabilities again.
+// Dropout draws for element ((b H + h) Sq + i) Sk + j of the probabilities.
+#include "ir/base/Error.h"
+#include "ir/graph/Builder.h"
+#include "ir/ops/AttentionDims.h"
+#include "ir/ops/Reference.h"
+#include <cmath>
+#include <limits>
+
+namespace shardc {
+
+void checkAttention(OpCheck &check, unsigned q, unsigned bias) {
+  check.isFloat(q);
+  for (unsigned i = q; i < q + 3; ++i) {
+    check.hasRank(i, 4);
+    check.sameDType(q, i);
+  }
+  if (check.failed())
+    return;
+  const Dims &dims = check.in(q).dims, &k = check.in(q + 1).dims, &v = check.in(q + 2).dims;
+  check.hasDims(q + 1, {dims[0], k[1], dims[2], dims[3]});
+  check.hasDims(q + 2, {dims[0], k[1], dims[2], v[3]});
+  if (check.has(bias)) {
+    check.sameDType(q, bias);
+    Dims scores = AttentionDims(dims, k, v).scores();
+    std::optional<Dims> both = broadcastDims(check.in(bias).dims, scores);
+    if (!both || *both != scores)
+      check.fail("operand bias: got dims " + formatDims(check.in(bias).dims) +
+                 ", wanted ones that broadcast to " + formatDims(scores));
+  }
+  check.number("scale");
+  double dropout = check.number("dropout", 0);
+  if (!(dropout >= 0 && dropout < 1))
+    check.fail("attribute 'dropout': got " + llvm::Twine(std::to_string(dropout)) +
+               ", wanted one in [0, 1)");
+  if (dropout > 0 && check.integer("id") < 0)
+    check.fail("attribute 'id': got a negative number, wanted one from 0 on");
+  check.flag("batch_major");
+}
+
+namespace {
+
+llvm::Expected<Types> infer(const Op &op) {
+  OpCheck check(op);
+  checkAttention(check, 0, 3);
+  if (check.failed())
+    return check.error();
+  DType dtype = check.in(0).dtype;
+  AttentionDims d(check.in(0).dims, check.in(1).dims, check.in(2).dims);
+  return check.done({Type(dtype, d.out()), Type(dtype, d.lse())});
+}
+
+void gradient(GradContext &g) {
+  bool bias = g.needs(3);
+  Attrs attrs = g.attrs();
+  attrs.set("bias_grad", int64_t(bias));
+  llvm::Expected<Op *> made = g.create(
+      kAttentionGrad, {g.dOut(), g.in(0), g.in(1), g.in(2), g.out(0), g.out(1), g.in(3)}, attrs);
+  Op *op = llvm::cantFail(std::move(made));
+  for (unsigned i = 0; i < (bias ? 4u : 3u); ++i)
+    g.setGrad(i, op->result(i));
+}
+
+AttentionDims dimsOf(const Op &op, unsigned q) {
+  return AttentionDims(op.operand(q)->type().dims, op.operand(q + 1)->type().dims,
+                       op.operand(q + 2)->type().dims);
+}
+
+double traffic(const Op &op) {
+  double bytes = 0;
+  for (Value *value : op.operands())
+    bytes += value ? double(value->type().numBytes()) : 0;
+  for (unsigned i = 0; i < op.numResults(); ++i)
+    bytes += double(op.result(i)->type().numBytes());
+  return bytes;
+}
+
+// Two products, and some eight operations for each score.
+Cost cost(const Op &op) {
+  AttentionDims d = dimsOf(op, 0);
+  double scores = double(numElements(d.scores()));
+  return {scores * (2.0 * double(d.depth + d.valueDepth) + 8), traffic(op)};
+}
+
+llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
+  if (op.attrs.getFloat("dropout", 0) > 0)
+    return userError("attention with dropout draws random numbers, so it has no value before the "
+                     "step runs");
+  AttentionDims d = dimsOf(op, 0);
+  double scale = op.attrs.getFloat("scale");
+  std::vector<double> q = toDoubles(*in[0]), k = toDoubles(*in[1]), v = toDoubles(*in[2]), bias;
+  Dims biasStrides(4, 0);
+  if (in.size() > 3 && in[3]) {
+    bias = toDoubles(*in[3]);
+    biasStrides = broadcastStrides(in[3]->dims(), d.scores());
+  }
+  std::vector<double> out(numElements(d.out())), lse(numElements(d.lse())), p(d.keys);
+  for (int64_t b = 0; b < d.batch; ++b)
+    for (int64_t h = 0; h < d.heads; ++h)
+      for (int64_t i = 0; i < d.queries; ++i) {
+        double top = -std::numeric_limits<double>::infinity(), sum = 0;
+        for (int64_t j = 0; j < d.keys; ++j) {
+          double dot = 0;
+          for (int64_t c = 0; c < d.depth; ++c)
+            dot += q[d.qAt(b, i, h) + c] * k[d.kAt(b, j, h) + c];
+          p[j] = scale * dot;
+          if (!bias.empty())
+            p[j] += bias[b * biasStrides[0] + h * biasStrides[1] + i * biasStrides[2] +
+                         j * biasStrides[3]];
+          top = std::max(top, p[j]);
+        }
+        for (double &value : p)
+          sum += value = std::exp(value - top);
+        lse[d.lseAt(b, h, i)] = top + std::log(sum);
+        for (int64_t j = 0; j < d.keys; ++j)
+          for (int64_t c = 0; c < d.valueDepth; ++c)
+            out[d.outAt(b, i, h) + c] += p[j] / sum * v[d.vAt(b, j, h) + c];
+      }
+  DType dtype = in[0]->dtype();
+  return Tensors{fromDoubles(dtype, d.out(), out), fromDoubles(dtype, d.lse(), lse)};
+}
+
+constexpr const char *kOperands[] = {"q", "k", "v", "bias?"};
+constexpr const char *kResults[] = {"out", "lse"};
+
+} // namespace
+
+constinit const OpDef kAttention = {.mnemonic = "attention",
+                                    .operands = kOperands,
+                                    .results = kResults,
+                                    .infer = infer,
+                                    .gradient = gradient,
+                                    .evaluate = evaluate,
+                                    .cost = cost,
+                                    .layouts = kLastDim};
+
+} // namespace shardc

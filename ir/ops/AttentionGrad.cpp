@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradient of attention, from the probabilities p = exp(scale q k^T + bias - lse):
+//   dv = p^T dout,   dp = dout v^T,   ds = p (dp - sum(dout * out)),
+//   dq = scale ds k, dk = scale ds^T q, dbias = ds summed to the bias's own dims.
+// With dropout m: dv = (p m)^T dout and dp = m (dout v^T).
+#include "ir/base/Error.h"
+#include "ir/ops/AttentionDims.h"
+#include "ir/ops/Reference.h"
+#include <cmath>
+
+namespace shardc {
+namespace {
+
+/// Operands before q: dout. After v: out, lse, bias.
+llvm::Expected<Types> infer(const Op &op) {
+  OpCheck check(op);
+  checkAttention(check, 1, 6);
+  if (check.failed())
+    return check.error();
+  AttentionDims d(check.in(1).dims, check.in(2).dims, check.in(3).dims);
+  check.hasDims(0, d.out());
+  check.hasDims(4, d.out());
+  check.hasDims(5, d.lse());
+  for (unsigned i : {0u, 4u, 5u})
+    check.sameDType(1, i);
+  Types types{check.in(1), check.in(2), check.in(3)};
+  if (check.flag("bias_grad")) {
+    if (check.has(6))
+      types.push_back(check.in(6));
+    else
+      check.fail("attribute 'bias_grad': got 1 without a bias, wanted 0");
+  }
+  return check.done(types);
+}
+
+AttentionDims dimsOf(const Op &op) {
+  return AttentionDims(op.operand(1)->type().dims, op.operand(2)->type().dims,
+                       op.operand(3)->type().dims);
+}
+
+// Five products, and some twelve operations for each score.
+Cost cost(const Op &op) {
+  AttentionDims d = dimsOf(op);
+  double scores = double(numElements(d.scores())), bytes = 0;
+  for (Value *value : op.operands())
+    bytes += value ? double(value->type().numBytes()) : 0;
+  for (unsigned i = 0; i < op.numResults(); ++i)
+    bytes += double(op.result(i)->type().numBytes());
+  return {scores * (6.0 * double(d.depth) + 4.0 * double(d.valueDepth) + 12), bytes};
+}
+
+llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
+  if (op.attrs.getFloat("dropout", 0) > 0)
+    return userError("attention_grad with dropout draws random numbers, so it has no value before "
+                     "the step runs");
+  AttentionDims d = dimsOf(op);
+  double scale = op.attrs.getFloat("scale");
+  std::vector<double> dout = toDoubles(*in[0]), q = toDoubles(*in[1]), k = toDoubles(*in[2]),
+                      v = toDoubles(*in[3]), out = toDoubles(*in[4]), lse = toDoubles(*in[5]);
+  std::vector<double> dq(q.size()), dk(k.size()), dv(v.size()), bias, dbias;
+  Dims strides(4, 0);
+  if (in.size() > 6 && in[6]) {
+    bias = toDoubles(*in[6]);
+    dbias.resize(bias.size());
+    strides = broadcastStrides(in[6]->dims(), d.scores());
+  }
+  for (int64_t b = 0; b < d.batch; ++b)
+    for (int64_t h = 0; h < d.heads; ++h)
+      for (int64_t i = 0; i < d.queries; ++i) {
+        int64_t atOut = d.outAt(b, i, h), atQ = d.qAt(b, i, h);
+        double delta = 0;
+        for (int64_t c = 0; c < d.valueDepth; ++c)
+          delta += dout[atOut + c] * out[atOut + c];
+        for (int64_t j = 0; j < d.keys; ++j) {
+          int64_t atK = d.kAt(b, j, h), atV = d.vAt(b, j, h);
+          int64_t atBias = b * strides[0] + h * strides[1] + i * strides[2] + j * strides[3];
+          double score = 0, dp = 0;
+          for (int64_t c = 0; c < d.depth; ++c)
+            score += scale * q[atQ + c] * k[atK + c];
+          for (int64_t c = 0; c < d.valueDepth; ++c)
+            dp += dout[atOut + c] * v[atV + c];
+          if (!bias.empty())
+            score += bias[atBias];
+          double p = std::exp(score - lse[d.lseAt(b, h, i)]), ds = p * (dp - delta);
+          for (int64_t c = 0; c < d.valueDepth; ++c)
+            dv[atV + c] += p * dout[atOut + c];
+          for (int64_t c = 0; c < d.depth; ++c) {
+            dq[atQ + c] += scale * ds * k[atK + c];
+            dk[atK + c] += scale * ds * q[atQ + c];
+          }
+          if (!bias.empty())
+            dbias[atBias] += ds;
+        }
+      }
+  DType dtype = in[0]->dtype();
+  Tensors results{fromDoubles(dtype, in[1]->dims(), dq), fromDoubles(dtype, in[2]->dims(), dk),
+                  fromDoubles(dtype, in[3]->dims(), dv)};
+  if (op.numResults() > 3)
+    results.push_back(fromDoubles(dtype, in[6]->dims(), dbias));
+  return results;
+}
+
+constexpr const char *kOperands[] = {"dout", "q", "k", "v", "out", "lse", "bias?"};
+constexpr const char *kResults[] = {"dq", "dk", "dv", "dbias"};
+
+} // namespace
+
+constinit const OpDef kAttentionGrad = {.mnemonic = "attention_grad",
+                                        .operands = kOperands,
+                                        .results = kResults,
+                                        .infer = infer,
+                                        .notDifferentiable = kIsGradient,
+                                        .evaluate = evaluate,
+                                        .cost = cost,
+                                        .layouts = kLastDim};
+
+} // namespace shardc

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a table by id (negative ids count from the end), and its gradient, which adds rows up by
+// id, in the order of the ids: the same sum in every run.
+#include "ir/base/Movement.h"
+#include "ir/graph/Builder.h"
+#include "ir/ops/Infer.h"
+#include "ir/ops/Reference.h"
+
+namespace shardc {
+namespace {
+
+llvm::Expected<Types> infer(const Op &op) {
+  OpCheck check(op);
+  check.isFloat(0);
+  check.hasRank(0, 2);
+  check.isIndex(1);
+  if (check.failed())
+    return check.error();
+  Dims dims = check.in(1).dims;
+  dims.push_back(check.in(0).dims[1]);
+  return check.done({Type(check.in(0).dtype, dims)});
+}
+
+void gradient(GradContext &g) {
+  g.setGrad(0, g.make(kEmbeddingGrad, {g.dOut(), g.in(1)}, {{"rows", g.in(0)->type().dims[0]}}));
+}
+
+llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
+  const Type &type = op.result()->type();
+  Tensor y(type.dtype, type.dims);
+  int64_t bad =
+      gather(y.mutableData<char>(), in[0]->bytes(), AxisView(in[0]->dims(), 0),
+             {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()}, byteSize(type.dtype));
+  if (bad != kAllInRange)
+    return indexError(*in[1], bad, "one of " + std::to_string(in[0]->dims()[0]) + " rows");
+  return Tensors{y};
+}
+
+// acc, where present, is added to in place.
+llvm::Expected<Types> inferGrad(const Op &op) {
+  OpCheck check(op);
+  const Type &dy = check.in(0), &ids = check.in(1);
+  check.isFloat(0);
+  check.isIndex(1);
+  int64_t rows = check.integer("rows");
+  if (rows < 0)
+    check.fail("attribute 'rows': got " + llvm::Twine(rows) + ", wanted one from 0 on");
+  check.hasRank(0, ids.rank() + 1);
+  if (check.failed())
+    return check.error();
+  Dims dims = ids.dims;
+  dims.push_back(dy.dim(-1));
+  check.hasDims(0, dims);
+  Type table(dy.dtype, {rows, dy.dim(-1)});
+  if (check.has(2)) {
+    check.sameDType(0, 2);
+    check.hasDims(2, table.dims);
+  }
+  return check.done({table});
+}
+
+llvm::Expected<Tensors> evaluateGrad(const Op &op, TensorArgs in) {
+  const Type &type = op.result()->type();
+  Tensor table = in.size() > 2 && in[2] ? copyOf(*in[2]) : Tensor(type.dtype, type.dims);
+  int64_t bad = gatherGrad(table.mutableData<char>(), in[0]->bytes(), AxisView(type.dims, 0),
+                           {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()}, type.dtype);
+  if (bad != kAllInRange)
+    return indexError(*in[1], bad, "one of " + std::to_string(type.dims[0]) + " rows");
+  return Tensors{table};
+}
+
+/// Only the rows that the ids name are touched.
+Cost cost(const Op &op) {
+  return {0,
+          2.0 * double(op.result()->type().numBytes()) + double(op.operand(1)->type().numBytes())};
+}
+
+/// Additions, the gradient read, the table written.
+Cost gradCost(const Op &op) {
+  const Type &dy = op.operand(0)->type();
+  return {double(dy.numElements()),
+          2.0 * double(dy.numBytes()) + double(op.result()->type().numBytes())};
+}
+
+constexpr const char *kOperands[] = {"table", "ids"};
+constexpr const char *kGradOperands[] = {"dy", "ids", "acc?"};
+constexpr const char *kGradResults[] = {"dtable"};
+constexpr InPlace kAccumulates[] = {{2, 0}};
+
+} // namespace
+
+constinit const OpDef kEmbedding = {.mnemonic = "embedding",
+                                    .operands = kOperands,
+                                    .infer = infer,
+                                    .gradient = gradient,
+                                    .evaluate = evaluate,
+                                    .cost = cost};
+
+constinit const OpDef kEmbeddingGrad = {.mnemonic = "embedding_grad",
+                                        .operands = kGradOperands,
+                                        .results = kGradResults,
+                                        .infer = inferGrad,
+                                        .notDifferentiable = kIsGradient,
+                                        .evaluate = evaluateGrad,
+                                        .cost = gradCost,
+                                        .inPlace = kAccumulates,
+                                        .inPlaceRequired = true};
+
+} // namespace shardc

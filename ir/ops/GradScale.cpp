@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The norm of all gradients and the factor that the update multiplies them with. Gradients hold
+// d(sum)/dp, so the mean's are these / count:
+//   norm = sqrt(sum of squares) / count
+//   scale = 1 / count * min(1, max_norm / (norm + 1e-6))   (the last factor only if max_norm > 0)
+// as torch's clip_grad_norm_. A count of 0 gives 0 for both.
+#include "ir/ops/Infer.h"
+#include "ir/ops/Reference.h"
+#include "ir/ops/StepScalars.h"
+#include <cmath>
+
+namespace shardc {
+namespace {
+
+llvm::Expected<Types> inferSumSquares(const Op &op) {
+  OpCheck check(op);
+  check.isFloat(0);
+  return check.done({Type(DType::F64, {})});
+}
+
+llvm::Expected<Tensors> evaluateSumSquares(const Op &op, TensorArgs in) {
+  double sum = 0;
+  for (double g : toDoubles(*in[0]))
+    sum += g * g;
+  return Tensors{Tensor::splat(DType::F64, {}, sum)};
+}
+
+Cost costSumSquares(const Op &op) {
+  const Type &g = op.operand(0)->type();
+  return {2.0 * double(g.numElements()), double(g.numBytes())};
+}
+
+llvm::Expected<Types> infer(const Op &op) {
+  OpCheck check(op);
+  check.isFloat(0);
+  check.hasDims(0, {});
+  checkScalars(check, 1);
+  for (unsigned i = 2; i < op.numOperands(); ++i) {
+    check.isType(i, DType::F64);
+    check.hasDims(i, {});
+  }
+  Type scalar(DType::F64, {});
+  return check.done({scalar, scalar});
+}
+
+llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
+  double count = in[0]->asDouble(0), maxNorm = in[1]->asDouble(step::kMaxGradNorm), sum = 0;
+  for (const Tensor *square : in.drop_front(2))
+    sum += square->asDouble(0);
+  double norm = 0, scale = 0;
+  if (count != 0) {
+    norm = std::sqrt(sum) / count;
+    scale = 1 / count;
+    if (maxNorm > 0)
+      scale *= std::min(1.0, maxNorm / (norm + 1e-6));
+  }
+  return Tensors{Tensor::splat(DType::F64, {}, norm), Tensor::splat(DType::F64, {}, scale)};
+}
+
+constexpr const char *kGrad[] = {"g"};
+constexpr const char *kOperands[] = {"count", "scalars", "sumsq*"};
+constexpr const char *kResults[] = {"grad_norm", "grad_scale"};
+
+} // namespace
+
+constinit const OpDef kSumSquares = {.mnemonic = "sum_squares",
+                                     .operands = kGrad,
+                                     .infer = inferSumSquares,
+                                     .notDifferentiable = kIsUpdate,
+                                     .evaluate = evaluateSumSquares,
+                                     .cost = costSumSquares};
+
+constinit const OpDef kGradScale = {.mnemonic = "grad_scale",
+                                    .operands = kOperands,
+                                    .results = kResults,
+                                    .infer = infer,
+                                    .notDifferentiable = kIsUpdate,
+                                    .evaluate = evaluate};
+
+} // namespace shardc

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// y = (x - mean) * rstd * scale + bias over the dims [axis, rank), rstd = 1 / sqrt(var + eps).
+// mean and rstd, one each row, are results for the gradient op.
+#include "ir/graph/Builder.h"
+#include "ir/ops/Norm.h"
+#include "ir/ops/Reference.h"
+#include <cmath>
+
+namespace shardc {
+namespace {
+
+llvm::Expected<Types> infer(const Op &op) {
+  OpCheck check(op);
+  NormDims dims = checkNorm(check, 0, /*hasEps=*/true);
+  for (unsigned i = 1; i < 3; ++i)
+    if (check.has(i)) {
+      check.sameDType(0, i);
+      check.hasDims(i, dims.row);
+    }
+  Type row(check.in(0).dtype, dims.rows);
+  return check.done({check.in(0), row, row});
+}
+
+void gradient(GradContext &g) {
+  bool affine = g.needs(1) || g.needs(2);
+  llvm::Expected<Op *> made =
+      g.create(kLayerNormGrad, {g.dOut(), g.in(0), g.out(1), g.out(2), g.in(1)},
+               {{"axis", g.attrs().getInt("axis")}, {"affine", int64_t(affine)}});
+  Op *op = llvm::cantFail(std::move(made));
+  g.setGrad(0, op->result(0));
+  if (affine) {
+    g.setGrad(1, op->result(1));
+    g.setGrad(2, op->result(2));
+  }
+}
+
+Cost cost(const Op &op) {
+  const Type &x = op.operand(0)->type();
+  return {8.0 * double(x.numElements()), 2.0 * double(x.numBytes())};
+}
+
+llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
+  const Type &type = op.result()->type();
+  NormDims dims(type.dims, normAxis(op, type));
+  size_t rows = numElements(dims.rows), n = numElements(dims.row);
+  std::vector<double> y = toDoubles(*in[0]), mean(rows), rstd(rows);
+  std::vector<double> scale(n, 1), bias(n, 0);
+  if (in.size() > 1 && in[1])
+    scale = toDoubles(*in[1]);
+  if (in.size() > 2 && in[2])
+    bias = toDoubles(*in[2]);
+  for (size_t r = 0; r < rows; ++r) {
+    double *x = y.data() + r * n, square = 0;
+    for (size_t i = 0; i < n; ++i)
+      mean[r] += x[i] / double(n);
+    for (size_t i = 0; i < n; ++i)
+      square += (x[i] - mean[r]) * (x[i] - mean[r]);
+    rstd[r] = 1 / std::sqrt(square / double(n) + epsOf(op));
+    for (size_t i = 0; i < n; ++i)
+      x[i] = (x[i] - mean[r]) * rstd[r] * scale[i] + bias[i];
+  }
+  return Tensors{fromDoubles(type.dtype, type.dims, y), fromDoubles(type.dtype, dims.rows, mean),
+                 fromDoubles(type.dtype, dims.rows, rstd)};
+}
+
+// Results dx and, if affine, dscale and dbias.
+llvm::Expected<Types> inferGrad(const Op &op) {
+  OpCheck check(op);
+  NormDims dims = checkNorm(check, 0, /*hasEps=*/false);
+  check.hasDims(1, check.in(0).dims);
+  check.hasDims(2, dims.rows);
+  check.hasDims(3, dims.rows);
+  if (check.has(4))
+    check.hasDims(4, dims.row);
+  for (unsigned i = 1; i < op.numOperands(); ++i)
+    check.sameDType(0, i);
+  Type row(check.in(0).dtype, dims.row);
+  Types types{check.in(0)};
+  if (check.flag("affine"))
+    types.append({row, row});
+  return check.done(types);
+}
+
+// With h = (x - mean) rstd, dh = dy scale: dx = rstd (dh - mean(dh) - h mean(dh h)).
+llvm::Expected<Tensors> evaluateGrad(const Op &op, TensorArgs in) {
+  const Type &type = op.result()->type();
+  NormDims dims(type.dims, normAxis(op, type));
+  size_t rows = numElements(dims.rows), n = numElements(dims.row);
+  std::vector<double> dy = toDoubles(*in[0]), x = toDoubles(*in[1]), mean = toDoubles(*in[2]),
+                      rstd = toDoubles(*in[3]), scale(n, 1), dscale(n), dbias(n), dx(dy.size());
+  if (in.size() > 4 && in[4])
+    scale = toDoubles(*in[4]);
+  for (size_t r = 0; r < rows; ++r) {
+    double sum = 0, dot = 0;
+    auto h = [&](size_t i) { return (x[r * n + i] - mean[r]) * rstd[r]; };
+    for (size_t i = 0; i < n; ++i) {
+      double dh = dy[r * n + i] * scale[i];
+      sum += dh / double(n);
+      dot += dh * h(i) / double(n);
+      dscale[i] += dy[r * n + i] * h(i);
+      dbias[i] += dy[r * n + i];
+    }
+    for (size_t i = 0; i < n; ++i)
+      dx[r * n + i] = rstd[r] * (dy[r * n + i] * scale[i] - sum - h(i) * dot);
+  }
+  Tensors out{fromDoubles(type.dtype, type.dims, dx)};
+  if (op.numResults() > 1) {
+    out.push_back(fromDoubles(type.dtype, dims.row, dscale));
+    out.push_back(fromDoubles(type.dtype, dims.row, dbias));
+  }
+  return out;
+}
+
+Cost gradCost(const Op &op) {
+  const Type &x = op.operand(0)->type();
+  return {14.0 * double(x.numElements()), 3.0 * double(x.numBytes())};
+}
+
+constexpr const char *kOperands[] = {"x", "scale?", "bias?"};
+constexpr const char *kResults[] = {"y", "mean", "rstd"};
+constexpr const char *kGradOperands[] = {"dy", "x", "mean", "rstd", "scale?"};
+constexpr const char *kGradResults[] = {"dx", "dscale", "dbias"};
+constexpr OnnxRule::AttrRule kAttrs[] = {{"axis", "axis", -1}, {"epsilon", "eps", 1e-5}};
+
+} // namespace
+
+constinit const OpDef kLayerNorm = {.mnemonic = "layer_norm",
+                                    .operands = kOperands,
+                                    .results = kResults,
+                                    .onnx = {"LayerNormalization", kAttrs},
+                                    .infer = infer,
+                                    .gradient = gradient,
+                                    .evaluate = evaluate,
+                                    .cost = cost,
+                                    .inPlace = kInPlace0};
+
+constinit const OpDef kLayerNormGrad = {.mnemonic = "layer_norm_grad",
+                                        .operands = kGradOperands,
+                                        .results = kGradResults,
+                                        .infer = inferGrad,
+                                        .notDifferentiable = kIsGradient,
+                                        .evaluate = evaluateGrad,
+                                        .cost = gradCost,
+                                        .inPlace = kInPlace01};
+
+} // namespace shardc

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// y = op(a) op(b) [+ acc], op transposing the last two dims where asked; the leading (batch) dims
+// broadcast. `acc` is added to in place.
+#include "ir/graph/Builder.h"
+#include "ir/ops/Infer.h"
+#include "ir/ops/Reference.h"
+
+namespace shardc {
+namespace {
+
+llvm::ArrayRef<int64_t> batchOf(llvm::ArrayRef<int64_t> dims) { return dims.drop_back(2); }
+
+llvm::Expected<Types> infer(const Op &op) {
+  OpCheck check(op);
+  const Type &a = check.in(0), &b = check.in(1);
+  bool ta = check.flag("transpose_a"), tb = check.flag("transpose_b");
+  check.sameDType(0, 1);
+  check.isFloatOrInt(0);
+  for (unsigned i = 0; i < 2; ++i)
+    if (check.in(i).rank() < 2)
+      check.fail(llvm::Twine("operand ") + (i ? "b" : "a") + ": got dims " +
+                 formatDims(check.in(i).dims) + ", wanted rank 2 or more");
+  if (check.failed())
+    return check.error();
+  int64_t ka = a.dim(ta ? -2 : -1), kb = b.dim(tb ? -1 : -2);
+  if (ka != kb)
+    check.fail("inner sizes differ: got " + llvm::Twine(ka) + " (of " + formatDims(a.dims) +
+               (ta ? " transposed" : "") + ") and " + llvm::Twine(kb) + " (of " +
+               formatDims(b.dims) + (tb ? " transposed" : "") + "), wanted equal ones");
+  std::optional<Dims> dims = broadcastDims(batchOf(a.dims), batchOf(b.dims));
+  if (!dims)
+    check.fail("batch dims do not broadcast: got " + formatDims(a.dims) + " and " +
+               formatDims(b.dims) + ", wanted equal ones or 1");
+  if (check.failed())
+    return check.error();
+  dims->push_back(a.dim(ta ? -1 : -2));
+  dims->push_back(b.dim(tb ? -2 : -1));
+  if (check.has(2)) {
+    check.sameDType(0, 2);
+    check.hasDims(2, *dims);
+  }
+  return check.done({Type(a.dtype, *dims)});
+}
+
+/// [.., M, K] as [.. * M, K]: one product instead of a batch of them.
+Value *flattened(GradContext &g, Value *value) {
+  const Dims &dims = value->type().dims;
+  return g.reshape(value, {numElements(llvm::ArrayRef(dims).drop_back()), dims.back()});
+}
+
+// With y = A B: dA = dy B^T, dB = A^T dy; where an operand came transposed, its gradient is the
+// transpose of these. Broadcast batches are summed, for a shared B (a weight) inside the product.
+void gradient(GradContext &g) {
+  Value *a = g.in(0), *b = g.in(1), *dy = g.dOut();
+  bool ta = g.attrs().getInt("transpose_a", 0), tb = g.attrs().getInt("transpose_b", 0);
+  if (g.needs(0))
+    g.setGrad(0, ta ? g.matmul(b, dy, tb, true) : g.matmul(dy, b, false, !tb));
+  if (g.needs(1)) {
+    llvm::ArrayRef<int64_t> bDims = b->type().dims;
+    bool shared = numElements(batchOf(bDims)) == 1 && !ta && a->type().rank() > 2;
+    if (shared) {
+      a = flattened(g, a);
+      dy = flattened(g, dy);
+    }
+    Value *db = tb ? g.matmul(dy, a, true, ta) : g.matmul(a, dy, !ta, false);
+    g.setGrad(1, shared ? g.reshape(db, bDims) : db);
+  }
+  g.setGrad(2, g.dOut());
+}
+
+Cost cost(const Op &op) {
+  const Type &a = op.operand(0)->type(), &y = op.result()->type();
+  int64_t k = a.dim(op.attrs.getInt("transpose_a", 0) ? -2 : -1);
+  double bytes = double(y.numBytes()) * (op.operand(2) ? 2 : 1);
+  return {2.0 * double(y.numElements()) * double(k),
+          bytes + double(a.numBytes()) + double(op.operand(1)->type().numBytes())};
+}
+
+llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
+  const Type &type = op.result()->type();
+  bool ta = op.attrs.getInt("transpose_a", 0), tb = op.attrs.getInt("transpose_b", 0);
+  int64_t m = type.dim(-2), n = type.dim(-1);
+  int64_t k = in[0]->dims()[in[0]->rank() - (ta ? 2 : 1)];
+  llvm::ArrayRef<int64_t> batch = batchOf(type.dims);
+  Dims strideA = broadcastStrides(batchOf(in[0]->dims()), batch),
+       strideB = broadcastStrides(batchOf(in[1]->dims()), batch), strideY = rowMajorStrides(batch);
+  std::vector<double> a = toDoubles(*in[0]), b = toDoubles(*in[1]);
+  std::vector<double> y =
+      in.size() > 2 && in[2] ? toDoubles(*in[2]) : std::vector<double>(type.numElements());
+  for (int64_t p = 0, products = numElements(batch); p < products && !y.empty(); ++p) {
+    int64_t atA = 0, atB = 0;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      int64_t index = p / strideY[i] % batch[i];
+      atA += index * strideA[i];
+      atB += index * strideB[i];
+    }
+    const double *pa = a.data() + atA * m * k, *pb = b.data() + atB * k * n;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t l = 0; l < k; ++l) {
+        double ail = ta ? pa[l * m + i] : pa[i * k + l];
+        for (int64_t j = 0; j < n; ++j)
+          y[(p * m + i) * n + j] += ail * (tb ? pb[j * k + l] : pb[l * n + j]);
+      }
+  }
+  return Tensors{fromDoubles(type.dtype, type.dims, y)};
+}
+
+constexpr const char *kOperands[] = {"a", "b", "acc?"};
+constexpr InPlace kAccumulates[] = {{2, 0}};
+
+} // namespace
+
+constinit const OpDef kMatMul = {.mnemonic = "matmul",
+                                 .operands = kOperands,
+                                 .infer = infer,
+                                 .gradient = gradient,
+                                 .evaluate = evaluate,
+                                 .cost = cost,
+                                 .layouts = kMatrix,
+                                 .inPlace = kAccumulates,
+                                 .inPlaceRequired = true};
+
+} // namespace shardc

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What layer_norm and rms_norm share: rows are normalised over the dims [axis, rank).
+#pragma once
+
+#include "ir/ops/Infer.h"
+
+namespace shardc {
+
+/// dims before the axis (one row each), and of a row.
+struct NormDims {
+  Dims rows, row;
+  NormDims(llvm::ArrayRef<int64_t> dims, int64_t axis)
+      : rows(dims.take_front(axis)), row(dims.drop_front(axis)) {}
+};
+
+/// Attributes axis and eps, operand 0 float. Requires nothing; ask `check.failed()`.
+inline NormDims checkNorm(OpCheck &check, unsigned x, bool hasEps) {
+  check.isFloat(x);
+  int64_t axis = check.axis("axis", check.in(x).rank());
+  if (hasEps && !(check.number("eps") >= 0))
+    check.fail("attribute 'eps': got a negative number, wanted one from 0 on");
+  return NormDims(check.in(x).dims, axis);
+}
+
+inline int64_t normAxis(const Op &op, const Type &x) {
+  return normalAxis(op.attrs.getInt("axis"), x.rank());
+}
+
+inline double epsOf(const Op &op) {
+  const Attr &eps = *op.attrs.find("eps");
+  const int64_t *integer = std::get_if<int64_t>(&eps);
+  return integer ? double(*integer) : std::get<double>(eps);
+}
+
+} // namespace shardc
