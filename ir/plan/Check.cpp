@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/Check.h"
+#include "ir/plan/Text.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace shardc {
+
+Error checkPlan(const plan::Plan &plan) {
+  for (auto *part : {check::checkBounds, check::checkTables, check::checkAliases,
+                     check::checkHazards, check::checkValues})
+    if (Error error = part(plan))
+      return error;
+  return Error::success();
+}
+
+namespace check {
+std::string describe(const plan::Plan &plan, unsigned program, unsigned command) {
+  const plan::Command &c = plan.programs(program).commands(command);
+  std::string text = printable(plan.programs(program).name()) + ": command " + utostr(command) +
+                     " (" + printable(c.kernel());
+  if (int(c.place()) < plan.strings_size() && !plan.strings(c.place()).empty())
+    text += ", " + printable(plan.strings(c.place()));
+  return text + ")";
+}
+
+std::string describe(const plan::Plan &plan, const Place &place) {
+  if (place.host)
+    return printable(plan.programs(place.program).name()) + ": the host's reading of outputs";
+  return describe(plan, place.program, place.command);
+}
+
+std::string describeBuffer(const plan::Plan &plan, uint32_t buffer) {
+  return "buffer " + utostr(buffer) + " (" + printable(plan.buffers(buffer).name()) + ")";
+}
+
+std::vector<uint64_t> programStarts(const plan::Plan &plan) {
+  std::vector<uint64_t> starts{0};
+  for (const plan::Program &program : plan.programs())
+    starts.push_back(starts.back() + program.commands_size());
+  return starts;
+}
+
+} // namespace check
+} // namespace shardc

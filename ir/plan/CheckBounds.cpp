@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/base/Error.h"
+#include "ir/base/Tensor.h"
+#include "ir/plan/Check.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+#include <set>
+
+using namespace llvm;
+
+namespace shardc::check {
+namespace {
+
+constexpr int kMaxRank = 16, kMaxOperands = 4096, kMaxAttrs = 256, kMaxInts = 1 << 20;
+constexpr uint32_t kMaxStreams = 16, kMaxEvents = 1 << 24, kMaxRanks = 1 << 16;
+constexpr uint64_t kMaxSpaceBytes = uint64_t(1) << 48;
+
+bool isAmount(double value) { return std::isfinite(value) && value >= 0; }
+
+Error checkNumber(const Twine &what, uint64_t got, uint64_t low, uint64_t high) {
+  if (got >= low && got <= high)
+    return Error::success();
+  return userError(what + ": got " + Twine(got) + ", wanted " + Twine(low) + " to " + Twine(high));
+}
+
+Error checkSpaces(const plan::Plan &plan) {
+  std::vector<uint64_t> needed(plan.spaces_size(), 0);
+  for (int i = 0; i < plan.buffers_size(); ++i) {
+    const plan::Buffer &b = plan.buffers(i);
+    std::string what = describeBuffer(plan, i);
+    if (b.space() >= uint32_t(plan.spaces_size()))
+      return userError(what + ": no such space: got " + Twine(b.space()));
+    if (!plan::BufferKind_IsValid(b.kind()))
+      return userError(what + ": no such kind: got " + Twine(int(b.kind())));
+    if (b.layer() >= uint32_t(plan.strings_size()))
+      return userError(what + ": no such string: got " + Twine(b.layer()));
+    if (b.offset() % kAlignment)
+      return userError(what + ": not aligned: got offset " + Twine(b.offset()) +
+                       ", wanted a multiple of " + Twine(kAlignment));
+    uint64_t bytes = plan.spaces(b.space()).bytes();
+    if (b.offset() > bytes || b.bytes() > bytes - b.offset())
+      return userError(what + ": outside its space: got bytes [" + Twine(b.offset()) + ", +" +
+                       Twine(b.bytes()) + "), wanted at most " + Twine(bytes));
+    needed[b.space()] = std::max(needed[b.space()], b.offset() + b.bytes());
+  }
+  for (int i = 0; i < plan.spaces_size(); ++i) {
+    const plan::Space &s = plan.spaces(i);
+    std::string what = "space " + std::to_string(i);
+    if (!plan::Space_Kind_IsValid(s.kind()))
+      return userError(what + ": no such kind: got " + Twine(int(s.kind())));
+    if (s.bytes() > kMaxSpaceBytes || s.bytes() != alignTo(needed[i], kAlignment))
+      return userError(what + ": not the size of what is in it: got " + Twine(s.bytes()) +
+                       " bytes, wanted " + Twine(alignTo(needed[i], kAlignment)));
+    if (s.lower_bound() > s.bytes())
+      return userError(what + ": lower bound above its size: got " + Twine(s.lower_bound()) +
+                       ", wanted at most " + Twine(s.bytes()));
+  }
+  return Error::success();
+}
+
+Error checkRef(const plan::Plan &plan, const plan::Ref &ref, const Twine &what, bool optional) {
+  if (ref.absent()) {
+    if (!optional)
+      return userError(what + ": absent");
+    return Error::success();
+  }
+  if (ref.buffer() >= uint32_t(plan.buffers_size()))
+    return userError(what + ": no such buffer: got " + Twine(ref.buffer()));
+  if (ref.dtype() >= kNumDTypes)
+    return userError(what + ": no such element type: got " + Twine(ref.dtype()));
+  if (ref.dims_size() > kMaxRank)
+    return userError(what + ": too many dims: got " + Twine(ref.dims_size()) + ", wanted at most " +
+                     Twine(kMaxRank));
+  if (ref.strides_size() != 0 && ref.strides_size() != ref.dims_size())
+    return userError(what + ": number of strides: got " + Twine(ref.strides_size()) + ", wanted " +
+                     Twine(ref.dims_size()));
+  std::optional<Range> bytes = touchedBytes(ref);
+  uint64_t limit = plan.buffers(ref.buffer()).bytes();
+  if (!bytes || bytes->end > limit)
+    return userError(what + ": outside " + describeBuffer(plan, ref.buffer()) + ": got " +
+                     (bytes ? "bytes [" + Twine(bytes->begin) + ", " + Twine(bytes->end) + ")"
+                            : Twine("bytes below 0 or beyond 2^63")) +
+                     ", wanted at most " + Twine(limit));
+  if (ref.offset() % byteSize(DType(ref.dtype())))
+    return userError(what + ": not aligned to its element type: got offset " + Twine(ref.offset()));
+  return Error::success();
+}
+
+Error checkAttrs(const google::protobuf::RepeatedPtrField<plan::Attr> &attrs, const Twine &what) {
+  if (attrs.size() > kMaxAttrs)
+    return userError(what + ": too many attributes: got " + Twine(attrs.size()));
+  std::set<StringRef> names;
+  for (const plan::Attr &attr : attrs) {
+    if (attr.name().empty() || !names.insert(attr.name()).second)
+      return userError(what + ": attribute without a name of its own: got '" + attr.name() + "'");
+    if (attr.value_case() == plan::Attr::VALUE_NOT_SET)
+      return userError(what + ": attribute " + attr.name() + " has no value");
+    if (attr.has_ints() && attr.ints().v_size() > kMaxInts)
+      return userError(what + ": attribute " + attr.name() + " is too long");
+  }
+  return Error::success();
+}
+
+Error checkCommand(const plan::Plan &plan, const plan::Command &c, const std::string &what) {
+  if (c.kernel().empty())
+    return userError(what + ": no kernel");
+  if (Error error = checkAttrs(c.attrs(), what))
+    return error;
+  if (c.inputs_size() > kMaxOperands || c.outputs_size() > kMaxOperands)
+    return userError(what + ": too many operands");
+  for (int i = 0; i < c.inputs_size(); ++i)
+    if (Error error = checkRef(plan, c.inputs(i), what + ": input " + Twine(i), /*optional=*/true))
+      return error;
+  for (int i = 0; i < c.outputs_size(); ++i)
+    if (Error error =
+            checkRef(plan, c.outputs(i), what + ": output " + Twine(i), /*optional=*/false))
+      return error;
+  if (c.has_workspace()) {
+    if (Error error = checkRef(plan, c.workspace(), what + ": workspace", /*optional=*/true))
+      return error;
+    if (!c.workspace().absent() && (c.workspace().dtype() != uint32_t(DType::U8) ||
+                                    c.workspace().dims_size() != 1 || c.workspace().strides_size()))
+      return userError(what + ": workspace: wanted bytes as u8[n]");
+  }
+  if (c.in_place_size() > c.outputs_size())
+    return userError(what + ": in_place: got " + Twine(c.in_place_size()) + " entries");
+  for (uint32_t input : c.in_place())
+    if (input > uint32_t(c.inputs_size()) || (input && c.inputs(input - 1).absent()))
+      return userError(what + ": in_place: no such input: got " + Twine(input));
+  if (c.place() >= uint32_t(plan.strings_size()) || c.layer() >= uint32_t(plan.strings_size()))
+    return userError(what + ": place or layer: no such string");
+  if (Error error = checkNumber(what + ": stream", c.stream(), 0, kMaxStreams - 1))
+    return error;
+  if (Error error = checkNumber(what + ": phase", c.phase(), 0, 2))
+    return error;
+  for (auto *events : {&c.waits(), &c.signals()})
+    for (uint32_t event : *events)
+      if (event >= plan.events())
+        return userError(what + ": no such event: got " + Twine(event));
+  if (!isAmount(c.flops()) || !isAmount(c.moved_bytes()) || !isAmount(c.predicted_us()))
+    return userError(what + ": cost: wanted finite numbers of at least 0");
+  return Error::success();
+}
+
+Error checkPrograms(const plan::Plan &plan) {
+  std::set<StringRef> names;
+  bool evalSeen = false;
+  for (int p = 0; p < plan.programs_size(); ++p) {
+    const plan::Program &program = plan.programs(p);
+    StringRef name = program.name();
+    bool known = is_contained<StringRef>(
+        {"train", "train_first", "train_middle", "train_last", "update", "eval"}, name);
+    if (!known || !names.insert(name).second)
+      return userError("program " + Twine(p) + ": name: got '" + name +
+                       "', wanted train, update or eval, once");
+    if (evalSeen) // positions of the training step stay together
+      return userError("program " + name + ": stands after eval, wanted eval last");
+    evalSeen = name == "eval";
+    for (int i = 0; i < program.commands_size(); ++i) {
+      const plan::Command &c = program.commands(i);
+      std::string what = describe(plan, p, i);
+      if (Error error = checkCommand(plan, c, what))
+        return error;
+      if ((c.phase() == 2) != (name == "update") || (evalSeen && c.phase() != 0))
+        return userError(what + ": phase: got " + Twine(c.phase()) + " in this program");
+    }
+  }
+  return Error::success();
+}
+
+} // namespace
+
+Error checkBounds(const plan::Plan &plan) {
+  if (plan.strings_size() == 0 || !plan.strings(0).empty())
+    return userError("plan: string 0: wanted the empty string");
+  struct Count {
+    const char *what;
+    uint64_t got, low, high;
+  };
+  for (auto [what, got, low, high] :
+       {Count{"plan: ranks", plan.ranks(), 1, kMaxRanks}, Count{"plan: zero", plan.zero(), 0, 3},
+        Count{"plan: batch", plan.batch(), 1, uint64_t(1) << 32},
+        Count{"plan: accumulate", plan.accumulate(), 1, 1 << 24},
+        Count{"plan: events", plan.events(), 0, kMaxEvents},
+        Count{"plan: floor_bytes", plan.floor_bytes(), 0, kMaxSpaceBytes}})
+    if (Error error = checkNumber(what, got, low, high))
+      return error;
+  if (!isAmount(plan.predicted_ms()))
+    return userError("plan: predicted_ms: wanted a finite number of at least 0");
+  if (Error error = checkAttrs(plan.options(), "plan: options"))
+    return error;
+  if (Error error = checkSpaces(plan))
+    return error;
+  if (Error error = checkPrograms(plan))
+    return error;
+  for (const plan::Output &output : plan.outputs())
+    if (Error error = checkRef(plan, output.ref(), "output " + output.name(), /*optional=*/false))
+      return error;
+  return Error::success();
+}
+
+} // namespace shardc::check

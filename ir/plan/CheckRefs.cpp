@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What bytes a strided operand touches.
+#include "ir/base/Tensor.h"
+#include "ir/plan/Check.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+
+namespace shardc::check {
+namespace {
+
+ArrayRef<int64_t> dimsOf(const plan::Ref &ref) {
+  return {ref.dims().data(), size_t(ref.dims_size())};
+}
+
+/// (|stride|, dim) of the dims that move, smallest stride first.
+SmallVector<std::pair<uint64_t, int64_t>, 4> sortedSteps(const plan::Ref &ref) {
+  SmallVector<std::pair<uint64_t, int64_t>, 4> steps;
+  auto strides = stridesOf(ref);
+  for (int i = 0; i < ref.dims_size(); ++i)
+    if (ref.dims(i) > 1)
+      steps.push_back({uint64_t(std::abs(strides[i])), ref.dims(i)});
+  llvm::sort(steps);
+  return steps;
+}
+
+} // namespace
+
+SmallVector<int64_t, 4> stridesOf(const plan::Ref &ref) {
+  if (ref.strides_size() == 0)
+    return rowMajorStrides(dimsOf(ref));
+  return {ref.strides().begin(), ref.strides().end()};
+}
+
+std::optional<Range> touchedBytes(const plan::Ref &ref) {
+  std::optional<int64_t> elements = checkedNumElements(dimsOf(ref));
+  if (!elements || ref.offset() > uint64_t(INT64_MAX) / 2)
+    return std::nullopt;
+  if (*elements == 0)
+    return Range{ref.offset(), ref.offset()};
+  // Elements [low, high] around the first one.
+  int64_t low = 0, high = 0;
+  auto strides = stridesOf(ref);
+  for (int i = 0; i < ref.dims_size(); ++i) {
+    int64_t reach;
+    if (MulOverflow(ref.dims(i) - 1, strides[i], reach) ||
+        AddOverflow(reach < 0 ? low : high, reach, reach < 0 ? low : high))
+      return std::nullopt;
+  }
+  int64_t size = byteSize(DType(ref.dtype())), begin, end;
+  if (MulOverflow(low, size, low) || MulOverflow(high, size, high) ||
+      AddOverflow(int64_t(ref.offset()), low, begin) ||
+      AddOverflow(int64_t(ref.offset()) + size, high, end) || begin < 0)
+    return std::nullopt;
+  return Range{uint64_t(begin), uint64_t(end)};
+}
+
+bool elementsAreDisjoint(const plan::Ref &ref) {
+  uint64_t reached = 0; // largest element index so far, from the lowest one
+  for (auto [stride, dim] : sortedSteps(ref)) {
+    if (stride <= reached)
+      return false;
+    reached += stride * uint64_t(dim - 1);
+  }
+  return true;
+}
+
+bool isDense(const plan::Ref &ref) {
+  std::optional<Range> bytes = touchedBytes(ref);
+  return int64_t(bytes->end - bytes->begin) ==
+         numElements(dimsOf(ref)) * byteSize(DType(ref.dtype()));
+}
+
+bool sameLayout(const plan::Ref &a, const plan::Ref &b) {
+  if (a.buffer() != b.buffer() || a.offset() != b.offset() ||
+      byteSize(DType(a.dtype())) != byteSize(DType(b.dtype())) || dimsOf(a) != dimsOf(b))
+    return false;
+  auto sa = stridesOf(a), sb = stridesOf(b);
+  for (int i = 0; i < a.dims_size(); ++i)
+    if (a.dims(i) > 1 && sa[i] != sb[i])
+      return false;
+  return true;
+}
+
+} // namespace shardc::check

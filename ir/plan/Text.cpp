@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/Text.h"
+#include "llvm/ADT/StringExtras.h"
+#include <charconv>
+#include <cstdio>
+
+using namespace llvm;
+
+namespace shardc {
+
+StringRef kindName(plan::BufferKind kind) {
+  switch (kind) {
+  case plan::ACTIVATION:
+    return "activation";
+  case plan::PARAMETER:
+    return "parameter";
+  case plan::GRADIENT:
+    return "gradient";
+  case plan::OPTIMIZER_STATE:
+    return "optimizer_state";
+  case plan::INPUT:
+    return "input";
+  case plan::WORKSPACE:
+    return "workspace";
+  case plan::CONSTANT:
+    return "constant";
+  case plan::SCALAR:
+    return "scalar";
+  case plan::COMMUNICATION:
+    return "communication";
+  default:
+    return "unknown";
+  }
+}
+
+StringRef kindName(plan::Space::Kind kind) {
+  switch (kind) {
+  case plan::Space::DEVICE:
+    return "device";
+  case plan::Space::PINNED_HOST:
+    return "pinned_host";
+  case plan::Space::HOST:
+    return "host";
+  case plan::Space::FILE:
+    return "file";
+  default:
+    return "unknown";
+  }
+}
+
+std::string printable(StringRef text) {
+  std::string out;
+  for (unsigned char c : text) {
+    if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
+      out += {'\\', hexdigit(c >> 4), hexdigit(c & 15)};
+    else
+      out += char(c);
+  }
+  return out;
+}
+
+std::string bytesText(uint64_t bytes) {
+  if (bytes < 1024)
+    return utostr(bytes) + " B";
+  double value = double(bytes);
+  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  unsigned unit = 0;
+  while (value >= 999.5 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  std::snprintf(text, sizeof text, "%.*f %s", digits, value, units[unit]);
+  return text;
+}
+
+std::string formatDouble(double value) {
+  char text[32];
+  auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  return std::string(text, end);
+}
+
+} // namespace shardc

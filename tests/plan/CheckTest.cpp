@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sound plan passes; each kind of damage is refused, with the words that say where.
+#include "tests/plan/SmallPlan.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <gtest/gtest.h>
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+std::string verdict(const plan::Plan &plan) { return toString(checkPlan(plan)); }
+
+struct Damage {
+  const char *name;
+  void (*apply)(plan::Plan &);
+  const char *message; ///< part of it
+};
+
+void expectRefused(plan::Plan (*make)(), ArrayRef<Damage> list) {
+  for (const Damage &damage : list) {
+    plan::Plan plan = make();
+    damage.apply(plan);
+    std::string got = verdict(plan);
+    EXPECT_NE(got.find(damage.message), std::string::npos)
+        << damage.name << "\n  got:    " << (got.empty() ? "sound" : got)
+        << "\n  wanted: " << damage.message;
+  }
+}
+
+plan::Buffer &buffer(plan::Plan &plan, int i) { return *plan.mutable_buffers(i); }
+
+TEST(Check, SoundPlansPass) {
+  EXPECT_EQ(verdict(smallPlan()), "");
+  EXPECT_EQ(verdict(twoStreamPlan()), "");
+}
+
+TEST(Check, Bounds) {
+  const Damage list[] = {
+      {"no ranks", [](plan::Plan &p) { p.set_ranks(0); }, "plan: ranks: got 0, wanted 1 to 65536"},
+      {"buffer of no space", [](plan::Plan &p) { buffer(p, kY).set_space(1); },
+       "buffer 7 (y): no such space: got 1"},
+      {"buffer off its grid", [](plan::Plan &p) { buffer(p, kY).set_offset(1540); },
+       "not aligned: got offset 1540, wanted a multiple of 256"},
+      {"buffer beyond the space", [](plan::Plan &p) { buffer(p, kY).set_offset(4096); },
+       "outside its space"},
+      {"sizes that overflow", [](plan::Plan &p) { buffer(p, kY).set_bytes(UINT64_MAX - 100); },
+       "outside its space"},
+      {"space of wasted memory", [](plan::Plan &p) { p.mutable_spaces(0)->set_bytes(1 << 20); },
+       "space 0: not the size of what is in it"},
+      {"lower bound of another plan",
+       [](plan::Plan &p) { p.mutable_spaces(0)->set_lower_bound(256); },
+       "space 0: lower bound: got 256, wanted 2048"},
+      {"no such buffer", [](plan::Plan &p) { command(p, 0, 1).mutable_inputs(0)->set_buffer(99); },
+       "train: command 1 (fused): input 0: no such buffer: got 99"},
+      {"operand too large",
+       [](plan::Plan &p) { command(p, 0, 1).mutable_inputs(0)->set_dims(0, 3); },
+       "input 0: outside buffer 7 (y): got bytes [0, 36), wanted at most 24"},
+      {"operand shifted", [](plan::Plan &p) { command(p, 0, 1).mutable_inputs(0)->set_offset(4); },
+       "outside buffer 7 (y)"},
+      {"negative stride before the start",
+       [](plan::Plan &p) {
+         command(p, 0, 1).mutable_inputs(0)->add_strides(-3);
+         command(p, 0, 1).mutable_inputs(0)->add_strides(1);
+       },
+       "bytes below 0"},
+      {"product of dims overflows",
+       [](plan::Plan &p) {
+         command(p, 0, 1).mutable_inputs(0)->set_dims(0, int64_t(1) << 40);
+         command(p, 0, 1).mutable_inputs(0)->set_dims(1, int64_t(1) << 40);
+       },
+       "beyond 2^63"},
+      {"negative dim", [](plan::Plan &p) { command(p, 0, 1).mutable_inputs(0)->set_dims(0, -2); },
+       "outside buffer"},
+      {"half a stride", [](plan::Plan &p) { command(p, 0, 1).mutable_inputs(0)->add_strides(1); },
+       "number of strides: got 1, wanted 2"},
+      {"unknown element type",
+       [](plan::Plan &p) { command(p, 0, 1).mutable_inputs(0)->set_dtype(8); },
+       "no such element type: got 8"},
+      {"event that is not there", [](plan::Plan &p) { command(p, 0, 1).add_waits(0); },
+       "no such event: got 0"},
+      {"place that is not there", [](plan::Plan &p) { command(p, 0, 1).set_place(9); },
+       "place or layer: no such string"},
+      {"update work in training", [](plan::Plan &p) { command(p, 0, 1).set_phase(2); },
+       "phase: got 2 in this program"},
+      {"two programs of one name", [](plan::Plan &p) { p.mutable_programs(1)->set_name("train"); },
+       "program 1: name: got 'train'"},
+      {"cost that is no number", [](plan::Plan &p) { command(p, 0, 1).set_flops(1.0 / 0.0); },
+       "cost: wanted finite numbers"},
+  };
+  expectRefused(smallPlan, list);
+}
+
+TEST(Check, Tables) {
+  const Damage list[] = {
+      {"parameter beyond its bucket", [](plan::Plan &p) { p.mutable_parameters(0)->set_offset(1); },
+       "parameter layer.0.weight: outside bucket layer.0: got elements [1, +6), wanted at most 6"},
+      {"two parameters in one place",
+       [](plan::Plan &p) {
+         *p.add_parameters() = p.parameters(0);
+         p.mutable_parameters(1)->set_name("twin");
+       },
+       "overlaps parameter"},
+      {"one name twice", [](plan::Plan &p) { *p.add_parameters() = p.parameters(0); },
+       "the name is empty or used twice"},
+      {"a tie named like a parameter",
+       [](plan::Plan &p) { p.mutable_parameters(0)->add_ties("layer.0.weight"); },
+       "the tied name is empty or used twice"},
+      {"bucket without memory", [](plan::Plan &p) { p.mutable_buckets(0)->set_elements(600); },
+       "bucket layer.0: buffer 2 (layer.0): size: got 24 bytes, wanted at least 2400"},
+      {"state that is not kept", [](plan::Plan &p) { buffer(p, kM).set_persistent(false); },
+       "is of another kind"},
+      {"two states in one buffer",
+       [](plan::Plan &p) { p.mutable_buckets(0)->set_state_buffers(1, kM); }, "is used twice"},
+      {"trained without gradients",
+       [](plan::Plan &p) { p.mutable_buckets(0)->set_gradient_buffer(-1); },
+       "trained, but bucket layer.0 has no gradients"},
+      {"decay cuts a matrix", [](plan::Plan &p) { p.mutable_buckets(0)->set_decay_end(3); },
+       "on the wrong side of its bucket's decay_end"},
+      {"file bytes of another size",
+       [](plan::Plan &p) {
+         plan::ValueSource &s = *p.mutable_parameters(0)->mutable_source();
+         s.set_kind(plan::ValueSource::FILE);
+         s.set_file("w");
+         s.set_length(20);
+       },
+       "source: got bytes [0, +20)"},
+      {"input larger than its buffer", [](plan::Plan &p) { p.mutable_inputs(0)->set_dims(0, 200); },
+       "input x: buffer 1 (x): size"},
+      {"output of no program", [](plan::Plan &p) { p.mutable_outputs(0)->set_program("test"); },
+       "output loss_sum: no such program: got 'test'"},
+      {"output that dies too early",
+       [](plan::Plan &p) {
+         *p.mutable_outputs(0)->mutable_ref() = smallRef(kSquares, {2, 3});
+       },
+       "output loss_sum: buffer 8 (squares) ends before its program: got 3, wanted 4"},
+      {"scalars too short", [](plan::Plan &p) { p.set_scalars_buffer(kX); },
+       "scalars: buffer 1 (x) is of another kind"},
+      {"constant larger than its buffer",
+       [](plan::Plan &p) {
+         buffer(p, kY).set_kind(plan::CONSTANT);
+         buffer(p, kY).set_persistent(true);
+         p.add_constants()->set_buffer(kY);
+         p.mutable_constants(0)->set_data(std::string(25, 'x'));
+       },
+       "constant: buffer 7 (y): size: got 24 bytes, wanted at least 25"},
+  };
+  expectRefused(smallPlan, list);
+}
+
+TEST(Check, Aliases) {
+  const Damage list[] = {
+      {"output over an input, not declared",
+       [](plan::Plan &p) { command(p, 1, 0).clear_in_place(); },
+       "update: command 0 (fused): output 0 overlaps input 0"},
+      {"declared, but elsewhere",
+       [](plan::Plan &p) { command(p, 1, 0).mutable_inputs(0)->set_buffer(kM); },
+       "output 0 does not lie over input 0, which it is said to"},
+      {"declared, but another order of elements",
+       [](plan::Plan &p) {
+         plan::Ref &in = *command(p, 1, 0).mutable_inputs(0);
+         in.set_offset(20);
+         in.add_strides(-1);
+       },
+       "output 0 does not lie over input 0"},
+      {"in_place of no input", [](plan::Plan &p) { command(p, 1, 0).set_in_place(0, 3); },
+       "in_place: no such input: got 3"},
+      {"a product into its own operand",
+       [](plan::Plan &p) { command(p, 0, 1).mutable_outputs(0)->set_buffer(kY); },
+       "train: command 1 (fused): output 0 overlaps input 0"},
+      {"every row in one place",
+       [](plan::Plan &p) {
+         command(p, 0, 1).mutable_outputs(0)->add_strides(0);
+         command(p, 0, 1).mutable_outputs(0)->add_strides(1);
+       },
+       "output 0: two elements share memory"},
+      {"two outputs in one place",
+       [](plan::Plan &p) { *command(p, 0, 1).add_outputs() = smallRef(kSquares, {2}); },
+       "outputs 0 and 1 overlap"},
+      {"workspace over an input",
+       [](plan::Plan &p) { *command(p, 0, 1).mutable_workspace() = smallRef(kY, {8}, DType::U8); },
+       "input 0 overlaps the workspace"},
+  };
+  expectRefused(smallPlan, list);
+}
+
+TEST(Check, Lifetimes) {
+  const Damage list[] = {
+      {"ends one command early", [](plan::Plan &p) { buffer(p, kY).set_last(3); },
+       "train: command 3 (fused): uses buffer 7 (y) outside its lifetime: got position 3, wanted "
+       "one "
+       "in [0, 3)"},
+      {"begins one command late", [](plan::Plan &p) { buffer(p, kSquares).set_first(2); },
+       "train: command 1 (fused): uses buffer 8 (squares) outside its lifetime"},
+      {"ends before it begins",
+       [](plan::Plan &p) { buffer(p, kY).set_last(0), buffer(p, kY).set_first(2); },
+       "buffer 7 (y): lifetime: got [2, 0)"},
+      {"beyond the last command", [](plan::Plan &p) { buffer(p, kEvalY).set_last(8); },
+       "lifetime: got [5, 8), wanted at most [0, 7)"},
+      {"gradient dies before the update", [](plan::Plan &p) { buffer(p, kGradients).set_last(4); },
+       "update: command 0 (fused): uses buffer 3 (layer.0.grad) outside its lifetime"},
+      {"training memory kept through evaluation",
+       [](plan::Plan &p) { buffer(p, kGradients).set_last(6); }, "crosses into eval at 5"},
+      {"two live buffers in one place", [](plan::Plan &p) { buffer(p, kSquares).set_offset(1536); },
+       "overlaps buffer 7 (y) in address and time"},
+      {"a partial overlap",
+       [](plan::Plan &p) {
+         buffer(p, kSquares).set_offset(1792);
+         buffer(p, kY).set_bytes(300);
+       },
+       "overlaps buffer 7 (y) in address and time"},
+      {"over a parameter", [](plan::Plan &p) { buffer(p, kSquares).set_offset(512); },
+       "overlaps buffer 2 (layer.0) in address and time"},
+      {"evaluation over optimizer state", [](plan::Plan &p) { buffer(p, kEvalY).set_offset(768); },
+       "overlaps buffer 4 (layer.0.m) in address and time"},
+  };
+  expectRefused(smallPlan, list);
+}
+
+TEST(Check, Values) {
+  const Damage list[] = {
+      {"writer dropped", [](plan::Plan &p) { command(p, 0, 0).clear_outputs(); },
+       "train: command 1 (fused): input 0: reads buffer 7 (y) before it is written"},
+      {"half written", [](plan::Plan &p) { command(p, 0, 0).mutable_outputs(0)->set_dims(0, 1); },
+       "train: command 1 (fused): input 0: reads buffer 7 (y) before it is written"},
+      {"written with gaps",
+       [](plan::Plan &p) {
+         plan::Ref &out = *command(p, 0, 0).mutable_outputs(0);
+         out.set_dims(1, 2);
+         out.add_strides(3);
+         out.add_strides(1);
+       },
+       "reads buffer 7 (y) before it is written"},
+      {"reader before writer",
+       [](plan::Plan &p) { p.mutable_programs(0)->mutable_commands()->SwapElements(1, 2); },
+       "train: command 1 (reduce_sum): input 0: reads buffer 8 (squares) before it is written"},
+      {"gradient of another step",
+       [](plan::Plan &p) { p.mutable_programs(0)->mutable_commands()->RemoveLast(); }, ""},
+      {"output not written",
+       [](plan::Plan &p) { *command(p, 0, 2).mutable_outputs(0) = smallRef(kSquares, {}); }, ""},
+      {"input overwritten",
+       [](plan::Plan &p) {
+         *command(p, 0, 0).mutable_outputs(0) = smallRef(kX, {2, 3});
+       },
+       ""},
+      {"parameter changed outside the update",
+       [](plan::Plan &p) { *command(p, 0, 2).mutable_outputs(0) = smallRef(kParameters, {}); },
+       "train: command 2 (reduce_sum): writes buffer 2 (layer.0), which it may only read"},
+      {"scalars overwritten",
+       [](plan::Plan &p) { *command(p, 0, 2).mutable_outputs(0) = smallRef(kScalarsBuffer, {}); },
+       "writes buffer 0 (scalars), which it may only read"},
+      {"evaluation reads what only training writes",
+       [](plan::Plan &p) {
+         *command(p, 2, 1).mutable_inputs(0) = smallRef(kLoss, {1, 1});
+       },
+       ""},
+  };
+  for (const Damage &damage : list) {
+    plan::Plan plan = smallPlan();
+    damage.apply(plan);
+    EXPECT_NE(verdict(plan), "") << damage.name;
+  }
+  expectRefused(smallPlan, list);
+}
+
+TEST(Check, RowsOfAStridedWriteCount) {
+  plan::Plan plan = smallPlan();
+  plan::Command &whole = command(plan, 0, 0);
+  plan::Command half = whole;
+  whole.mutable_outputs(0)->set_dims(1, 2); // columns 0 and 1, then column 2
+  whole.mutable_outputs(0)->add_strides(3);
+  whole.mutable_outputs(0)->add_strides(1);
+  half.mutable_outputs(0)->set_offset(8);
+  half.mutable_outputs(0)->set_dims(1, 1);
+  half.mutable_outputs(0)->add_strides(3);
+  half.mutable_outputs(0)->add_strides(1);
+  *command(plan, 0, 1).mutable_inputs(0) = smallRef(kX, {2, 3});
+  *plan.mutable_programs(0)->mutable_commands(1) = half;
+  *command(plan, 0, 2).mutable_inputs(0) = smallRef(kY, {2, 3});
+  plan.mutable_buffers(kSquares)->set_first(1);
+  EXPECT_EQ(verdict(plan), "");
+}
+
+TEST(Check, Streams) {
+  const Damage list[] = {
+      {"a wait dropped", [](plan::Plan &p) { command(p, 0, 3).clear_waits(); },
+       "train: command 3 (fused): reads buffer 7 (y) without waiting for train: command 0 (fused)"},
+      {"a signal dropped", [](plan::Plan &p) { command(p, 0, 0).clear_signals(); },
+       "waits for event 0, which nothing before it signals"},
+      {"a signal too many", [](plan::Plan &p) { command(p, 0, 1).add_signals(0); },
+       "signals event 0, which is signalled already"},
+      {"waits for itself",
+       [](plan::Plan &p) {
+         command(p, 0, 0).clear_signals();
+         command(p, 0, 3).add_signals(0);
+       },
+       "waits for event 0, which nothing before it signals"},
+      {"reuse that only the list orders",
+       [](plan::Plan &p) {
+         // The squares die before the gradient begins, but nobody tells stream 1.
+         buffer(p, kGradients).set_offset(1792);
+         p.mutable_spaces(0)->set_bytes(2048);
+       },
+       "train: command 3 (fused): uses buffer 3 (layer.0.grad) without waiting for train: command "
+       "1 "
+       "(fused), which uses buffer 8 (squares) at the same address"},
+      {"moved to another stream", [](plan::Plan &p) { command(p, 0, 2).set_stream(2); },
+       "train: command 2 (reduce_sum): reads buffer 8 (squares) without waiting for"},
+  };
+  expectRefused(twoStreamPlan, list);
+}
+
+TEST(Check, ReuseAcrossStreamsIsSoundOnceItWaits) {
+  plan::Plan plan = twoStreamPlan();
+  buffer(plan, kGradients).set_offset(1792);
+  plan.mutable_spaces(0)->set_bytes(2048);
+  plan.set_events(2);
+  command(plan, 0, 2).add_signals(1);
+  command(plan, 0, 3).add_waits(1);
+  EXPECT_EQ(verdict(plan), "");
+}
+
+} // namespace
+} // namespace shardc
