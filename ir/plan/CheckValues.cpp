@@ -51,6 +51,9 @@ public:
       for (uint32_t state : bucket.state_buffers()) // zeros
         whole(state);
     }
+    for (const plan::Bucket &bucket : plan_.buckets())
+      if (int b = bucket.gradient_buffer(); b >= 0 && plan_.buffers(b).persistent())
+        whole(uint32_t(b)); // zeros
     auto give = [&](uint32_t b, uint64_t bytes) {
       given_[b] = true;
       written_[b].add({0, bytes});

@@ -4,7 +4,6 @@
 #include "llvm/Support/MathExtras.h"
 #include <cassert>
 #include <cmath>
-#include <numeric>
 
 using namespace llvm;
 
@@ -12,88 +11,99 @@ namespace shardc {
 namespace {
 
 struct Placed {
-  int64_t offset, end;
-  int64_t first, last;
+  uint64_t offset, end;
+  uint64_t first, last;
 };
 
 /// Comparisons that all orders together may cost: about two seconds. A count, not a clock, so that
-/// every machine finds the same solution.
-constexpr int64_t kMaxWork = int64_t(1) << 31;
+/// every machine finds the same result.
+constexpr uint64_t kMaxWork = uint64_t(1) << 31;
 
 class Packer {
 public:
-  explicit Packer(const PackProblem &problem) : items_(problem.items) {
+  Packer(ArrayRef<PackItem> items, uint64_t alignment) : items_(items) {
     for (PackItem &item : items_) {
-      assert(item.size >= 0 && item.first < item.last);
-      item.size = int64_t(alignTo(uint64_t(item.size), uint64_t(problem.alignment)));
+      assert(item.first < item.last);
+      item.bytes = alignTo(item.bytes, alignment);
     }
     best_.offsets.assign(items_.size(), 0);
-    best_.lowerBound = packLowerBound(problem);
-    best_.height = INT64_MAX;
+    best_.lowerBound = lowerBound();
+    best_.height = UINT64_MAX;
   }
 
-  PackSolution run() {
+  PackResult run() {
     auto life = [](const PackItem &i) { return double(i.last - i.first); };
-    // Size first is nearly always optimal for a training step; no single order is safe.
-    tryOrder([&](const PackItem &i) { return double(i.size); });
-    tryOrder([&](const PackItem &i) { return double(i.size) * std::sqrt(life(i)); });
-    tryOrder([&](const PackItem &i) { return double(i.size) * life(i); });
+    // Size first is nearly always optimal for a training step, but no single order is safe.
+    tryOrder([&](const PackItem &i) { return double(i.bytes); });
+    tryOrder([&](const PackItem &i) { return double(i.bytes) * std::sqrt(life(i)); });
+    tryOrder([&](const PackItem &i) { return double(i.bytes) * life(i); });
     tryOrder([&](const PackItem &i) { return life(i); });
     tryOrder([&](const PackItem &i) { return -double(i.first); });
     tryOrder([&](const PackItem &i) { return double(i.last); });
-    if (best_.height == INT64_MAX)
-      best_.height = 0;
     return std::move(best_);
   }
 
 private:
+  uint64_t lowerBound() const {
+    std::vector<std::pair<uint64_t, int64_t>> changes; // time, bytes; ends sort before begins
+    for (const PackItem &item : items_) {
+      changes.push_back({item.first, int64_t(item.bytes)});
+      changes.push_back({item.last, -int64_t(item.bytes)});
+    }
+    llvm::sort(changes);
+    int64_t live = 0, most = 0;
+    for (auto [time, bytes] : changes)
+      most = std::max(most, live += bytes);
+    return uint64_t(most);
+  }
+
   template <typename Key> void tryOrder(Key key) {
-    if (best_.height <= best_.lowerBound || (work_ > kMaxWork && best_.height != INT64_MAX))
+    bool found = best_.height != UINT64_MAX;
+    if (found && (best_.height <= best_.lowerBound || work_ > kMaxWork))
       return;
     std::vector<double> keys(items_.size());
     std::vector<uint32_t> order;
     for (uint32_t i = 0; i < items_.size(); ++i) {
       keys[i] = key(items_[i]);
-      if (items_[i].size)
+      if (items_[i].bytes)
         order.push_back(i);
     }
     llvm::stable_sort(order, [&](uint32_t a, uint32_t b) {
       if (keys[a] != keys[b])
         return keys[a] > keys[b];
-      if (items_[a].size != items_[b].size)
-        return items_[a].size > items_[b].size;
+      if (items_[a].bytes != items_[b].bytes)
+        return items_[a].bytes > items_[b].bytes;
       return items_[a].first < items_[b].first;
     });
     place(order);
   }
 
   /// Each item goes into the smallest gap that takes it, left by those that live with it.
-  void place(const std::vector<uint32_t> &order) {
+  void place(ArrayRef<uint32_t> order) {
     std::vector<Placed> placed; // by offset
     placed.reserve(order.size());
-    std::vector<int64_t> offsets(items_.size(), 0);
-    int64_t height = 0;
+    std::vector<uint64_t> offsets(items_.size(), 0);
+    uint64_t height = 0;
     for (uint32_t index : order) {
       const PackItem &item = items_[index];
-      int64_t top = 0, bestGap = INT64_MAX, bestOffset = -1;
+      uint64_t top = 0, bestGap = UINT64_MAX, bestOffset = 0;
       for (const Placed &p : placed) {
         if (p.first >= item.last || item.first >= p.last)
           continue;
-        int64_t gap = p.offset - top;
-        if (gap >= item.size && gap < bestGap) {
-          bestGap = gap;
+        if (p.offset > top && p.offset - top >= item.bytes && p.offset - top < bestGap) {
+          bestGap = p.offset - top;
           bestOffset = top;
         }
         top = std::max(top, p.end);
       }
-      work_ += int64_t(placed.size());
-      int64_t offset = bestOffset >= 0 ? bestOffset : top;
-      height = std::max(height, offset + item.size);
+      work_ += placed.size();
+      uint64_t offset = bestGap != UINT64_MAX ? bestOffset : top;
+      height = std::max(height, offset + item.bytes);
       if (height >= best_.height)
         return;
       auto at = llvm::upper_bound(placed, offset,
-                                  [](int64_t o, const Placed &p) { return o < p.offset; });
-      placed.insert(at, {offset, offset + item.size, item.first, item.last});
+                                  [](uint64_t o, const Placed &p) { return o < p.offset; });
+      placed.insert(at, {offset, offset + item.bytes, item.first, item.last});
       offsets[index] = offset;
     }
     best_.offsets = std::move(offsets);
@@ -101,26 +111,14 @@ private:
   }
 
   std::vector<PackItem> items_;
-  PackSolution best_;
-  int64_t work_ = 0;
+  PackResult best_;
+  uint64_t work_ = 0;
 };
 
 } // namespace
 
-int64_t packLowerBound(const PackProblem &problem) {
-  std::vector<std::pair<int64_t, int64_t>> changes; // time, bytes; ends sort before begins
-  for (const PackItem &item : problem.items) {
-    int64_t size = int64_t(alignTo(uint64_t(item.size), uint64_t(problem.alignment)));
-    changes.push_back({item.first, size});
-    changes.push_back({item.last, -size});
-  }
-  llvm::sort(changes);
-  int64_t live = 0, most = 0;
-  for (auto [time, bytes] : changes)
-    most = std::max(most, live += bytes);
-  return most;
+PackResult pack(ArrayRef<PackItem> items, uint64_t alignment) {
+  return Packer(items, alignment).run();
 }
-
-PackSolution pack(const PackProblem &problem) { return Packer(problem).run(); }
 
 } // namespace shardc

@@ -8,56 +8,64 @@
 namespace shardc {
 namespace {
 
-int64_t rounded(int64_t size, int64_t alignment) {
+struct PackProblem {
+  std::vector<PackItem> items;
+  uint64_t alignment = 256;
+};
+
+PackResult pack(const PackProblem &problem) {
+  return shardc::pack(problem.items, problem.alignment);
+}
+
+uint64_t rounded(uint64_t size, uint64_t alignment) {
   return (size + alignment - 1) / alignment * alignment;
 }
 
 /// Pairwise, from the definition; shares nothing with the packer.
-void expectValid(const PackProblem &problem, const PackSolution &solution) {
+void expectValid(const PackProblem &problem, const PackResult &solution) {
   ASSERT_EQ(solution.offsets.size(), problem.items.size());
-  int64_t height = 0;
+  uint64_t height = 0;
   for (size_t i = 0; i < problem.items.size(); ++i) {
     const PackItem &a = problem.items[i];
-    int64_t begin = solution.offsets[i], end = begin + rounded(a.size, problem.alignment);
-    ASSERT_GE(begin, 0);
+    uint64_t begin = solution.offsets[i], end = begin + rounded(a.bytes, problem.alignment);
     ASSERT_EQ(begin % problem.alignment, 0);
     height = std::max(height, end);
     for (size_t j = 0; j < i; ++j) {
       const PackItem &b = problem.items[j];
-      int64_t begin2 = solution.offsets[j], end2 = begin2 + rounded(b.size, problem.alignment);
+      uint64_t begin2 = solution.offsets[j], end2 = begin2 + rounded(b.bytes, problem.alignment);
       bool together = a.first < b.last && b.first < a.last;
       ASSERT_FALSE(together && begin < end2 && begin2 < end) << i << " and " << j;
     }
   }
   ASSERT_EQ(height, solution.height);
-  int64_t bound = 0;
+  uint64_t bound = 0;
   for (const PackItem &at : problem.items) { // the largest sum is reached where something begins
-    int64_t live = 0;
+    uint64_t live = 0;
     for (const PackItem &item : problem.items)
       if (item.first <= at.first && at.first < item.last)
-        live += rounded(item.size, problem.alignment);
+        live += rounded(item.bytes, problem.alignment);
     bound = std::max(bound, live);
   }
   ASSERT_EQ(bound, solution.lowerBound);
   ASSERT_GE(solution.height, bound);
 }
 
-PackProblem randomProblem(unsigned seed, unsigned count, int64_t times) {
+PackProblem randomProblem(unsigned seed, unsigned count, uint64_t times) {
   std::mt19937 random(seed);
   PackProblem problem;
   problem.alignment = seed % 3 ? 256 : 1;
   for (unsigned i = 0; i < count; ++i) {
-    int64_t first = random() % times, life = 1 + random() % (seed % 2 ? times : 8);
-    problem.items.push_back({int64_t(random() % 5 ? random() % 5000 : 0), first, first + life});
+    uint64_t first = random() % times, life = 1 + random() % (seed % 2 ? times : 8);
+    problem.items.push_back({uint64_t(random() % 5 ? random() % 5000 : 0), first, first + life});
   }
   return problem;
 }
 
 /// Saved by forward, freed by backward, with short-lived buffers beside it: a pyramid.
-PackProblem pyramid(int64_t layers) {
+PackProblem pyramid(uint64_t layers) {
   PackProblem problem;
-  for (int64_t l = 0; l < layers; ++l) {
-    int64_t size = 1 << 20;
+  for (uint64_t l = 0; l < layers; ++l) {
+    uint64_t size = 1 << 20;
     problem.items.push_back({size * (1 + l % 3), 2 * l, 4 * layers - 2 * l});
     problem.items.push_back({size * 4, 2 * l, 2 * l + 1});
     problem.items.push_back({size * 2, 4 * layers - 2 * l - 1, 4 * layers - 2 * l + 1});
@@ -67,21 +75,21 @@ PackProblem pyramid(int64_t layers) {
 
 /// The lowest height over all orders of placing each item as low as possible: optimal, since every
 /// solution can be pushed down in order of its offsets.
-int64_t exhaustive(const PackProblem &problem) {
+uint64_t exhaustive(const PackProblem &problem) {
   std::vector<size_t> order(problem.items.size());
   std::iota(order.begin(), order.end(), 0);
-  int64_t best = INT64_MAX;
+  uint64_t best = UINT64_MAX;
   do {
-    std::vector<std::pair<size_t, int64_t>> placed;
-    int64_t height = 0;
+    std::vector<std::pair<size_t, uint64_t>> placed;
+    uint64_t height = 0;
     for (size_t i : order) {
       const PackItem &a = problem.items[i];
-      int64_t offset = 0, size = rounded(a.size, problem.alignment);
+      uint64_t offset = 0, size = rounded(a.bytes, problem.alignment);
       for (bool moved = true; moved;) {
         moved = false;
         for (auto [j, at] : placed) {
           const PackItem &b = problem.items[j];
-          int64_t end = at + rounded(b.size, problem.alignment);
+          uint64_t end = at + rounded(b.bytes, problem.alignment);
           if (a.first < b.last && b.first < a.last && offset < end && at < offset + size) {
             offset = end;
             moved = true;
@@ -97,13 +105,13 @@ int64_t exhaustive(const PackProblem &problem) {
 }
 
 TEST(Packing, NothingTakesNoMemory) {
-  PackSolution solution = pack({});
+  PackResult solution = pack(PackProblem());
   EXPECT_EQ(solution.height, 0);
   EXPECT_EQ(solution.lowerBound, 0);
 }
 
 TEST(Packing, ReusesTheMemoryOfWhatEnded) {
-  PackSolution solution = pack({{{1000, 0, 2}, {1000, 2, 4}, {1000, 1, 3}}});
+  PackResult solution = pack(PackProblem{{{1000, 0, 2}, {1000, 2, 4}, {1000, 1, 3}}});
   EXPECT_EQ(solution.offsets[0], solution.offsets[1]);
   EXPECT_EQ(solution.height, 2048);
 }
@@ -116,10 +124,10 @@ TEST(Packing, RandomProblemsAreValid) {
 }
 
 TEST(Packing, StaysNearTheOptimumOfSmallProblems) {
-  int64_t ours = 0, optimal = 0;
+  uint64_t ours = 0, optimal = 0;
   for (unsigned seed = 1; seed <= 30; ++seed) {
     PackProblem problem = randomProblem(seed, 6, 7);
-    int64_t height = pack(problem).height, best = exhaustive(problem);
+    uint64_t height = pack(problem).height, best = exhaustive(problem);
     EXPECT_GE(height, best);
     ours += height;
     optimal += best;
@@ -129,7 +137,7 @@ TEST(Packing, StaysNearTheOptimumOfSmallProblems) {
 
 TEST(Packing, TrainingStepMeetsTheBound) {
   PackProblem problem = pyramid(400);
-  PackSolution solution = pack(problem);
+  PackResult solution = pack(problem);
   expectValid(problem, solution);
   EXPECT_LE(double(solution.height), 1.005 * double(solution.lowerBound));
 }
@@ -137,9 +145,9 @@ TEST(Packing, TrainingStepMeetsTheBound) {
 TEST(Packing, ScaledSizesScaleTheArena) {
   PackProblem problem = randomProblem(7, 80, 40);
   problem.alignment = 1;
-  int64_t height = pack(problem).height;
+  uint64_t height = pack(problem).height;
   for (PackItem &item : problem.items)
-    item.size *= 1000;
+    item.bytes *= 1000;
   EXPECT_EQ(pack(problem).height, 1000 * height);
 }
 
