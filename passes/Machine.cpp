@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/Machine.h"
+#include "ir/base/Error.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+constexpr StringLiteral kBuiltIn[] = {"cpu", "h200"};
+
+std::optional<Machine> builtIn(StringRef name) {
+  if (name == "cpu") // two cores with AVX2
+    return Machine{.name = "cpu",
+                   .flops = 1.2e11,
+                   .flops64 = 6e10,
+                   .flops16 = 6e10,
+                   .memoryBandwidth = 1.6e10,
+                   .commandUs = 1,
+                   .linkBandwidth = 5e9,
+                   .linkLatencyUs = 5,
+                   .memoryBytes = 0,
+                   .floorBytes = uint64_t(64) << 20};
+  if (name == "h200")
+    return Machine{.name = "h200",
+                   .flops = 4.5e13,
+                   .flops64 = 3e13,
+                   .flops16 = 6e14,
+                   .memoryBandwidth = 4.3e12,
+                   .commandUs = 2,
+                   .linkBandwidth = 3.6e11,
+                   .linkLatencyUs = 12,
+                   .memoryBytes = uint64_t(139) << 30,
+                   .floorBytes = uint64_t(1536) << 20};
+  return std::nullopt;
+}
+
+Error wrongValue(StringRef file, StringRef key) {
+  return userError(file + ": " + key + ": wanted a finite number of at least 0");
+}
+
+Expected<Machine> fromJson(StringRef file, const json::Object &object) {
+  Machine machine{.name = file.str()};
+  if (const json::Value *base = object.get("base")) {
+    std::optional<StringRef> name = base->getAsString();
+    std::optional<Machine> known = name ? builtIn(*name) : std::nullopt;
+    if (!known)
+      return userError(file + ": base: not a built-in machine", "built in: cpu, h200");
+    machine = *known;
+    machine.name = file.str();
+  }
+  struct Rate {
+    StringLiteral key;
+    double Machine::*member;
+  };
+  constexpr Rate kRates[] = {{"flops", &Machine::flops},
+                             {"flops_fp64", &Machine::flops64},
+                             {"flops_16bit", &Machine::flops16},
+                             {"memory_bandwidth", &Machine::memoryBandwidth},
+                             {"command_us", &Machine::commandUs},
+                             {"link_bandwidth", &Machine::linkBandwidth},
+                             {"link_latency_us", &Machine::linkLatencyUs}};
+  struct Amount {
+    StringLiteral key;
+    uint64_t Machine::*member;
+  };
+  constexpr Amount kAmounts[] = {{"memory_bytes", &Machine::memoryBytes},
+                                 {"floor_bytes", &Machine::floorBytes}};
+  for (const auto &[jsonKey, value] : object) {
+    StringRef key = jsonKey;
+    if (key == "base")
+      continue;
+    if (key == "name") {
+      machine.name = value.getAsString().value_or(file).str();
+      continue;
+    }
+    auto *rate = find_if(kRates, [&](const Rate &r) { return r.key == key; });
+    auto *amount = find_if(kAmounts, [&](const Amount &a) { return a.key == key; });
+    if (rate != std::end(kRates)) {
+      std::optional<double> number = value.getAsNumber();
+      if (!number || !std::isfinite(*number) || *number < 0)
+        return wrongValue(file, key);
+      machine.*rate->member = *number;
+    } else if (amount != std::end(kAmounts)) {
+      std::optional<int64_t> number = value.getAsInteger();
+      if (!number || *number < 0)
+        return wrongValue(file, key);
+      machine.*amount->member = uint64_t(*number);
+    } else {
+      return userError(file + ": unknown key: got '" + key + "'",
+                       "known: base name flops flops_fp64 flops_16bit memory_bandwidth command_us "
+                       "link_bandwidth link_latency_us memory_bytes floor_bytes");
+    }
+  }
+  for (const Rate &rate : ArrayRef(kRates).take_front(4))
+    if (machine.*rate.member <= 0)
+      return userError(file + ": " + rate.key + ": missing or 0",
+                       "\"base\": \"cpu\" gives defaults");
+  return machine;
+}
+
+} // namespace
+
+double Machine::microseconds(const Cost &cost, DType dtype) const {
+  double rate = dtype == DType::F64                           ? flops64
+                : dtype == DType::F16 || dtype == DType::BF16 ? flops16
+                                                              : flops;
+  return commandUs + 1e6 * std::max(cost.flops / rate, cost.bytes / memoryBandwidth);
+}
+
+Expected<Machine> loadMachine(StringRef nameOrFile) {
+  if (std::optional<Machine> machine = builtIn(nameOrFile))
+    return *machine;
+  if (!nameOrFile.contains('/') && !nameOrFile.ends_with(".json"))
+    return userError("--machine: no such machine: got '" + nameOrFile + "'",
+                     "built in: " + join(ArrayRef(kBuiltIn), ", ") + "; or a JSON file");
+  auto buffer = MemoryBuffer::getFile(nameOrFile);
+  if (!buffer)
+    return userError(nameOrFile + ": cannot be read: " + buffer.getError().message());
+  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
+  if (!value)
+    return userError(nameOrFile + ": not JSON: " + toString(value.takeError()));
+  const json::Object *object = value->getAsObject();
+  if (!object)
+    return userError(nameOrFile + ": wanted a JSON object");
+  return fromJson(nameOrFile, *object);
+}
+
+} // namespace shardc

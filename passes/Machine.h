@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan runs on, as far as predictions need it: a roofline, and memory that no plan can use.
+#pragma once
+
+#include "ir/ops/OpDef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace shardc {
+
+/// Rates are what kernels reach, not what data sheets say.
+struct Machine {
+  std::string name = {};
+  double flops = 0;           ///< a second, 32-bit
+  double flops64 = 0;         ///< a second, 64-bit
+  double flops16 = 0;         ///< a second, 16-bit inputs
+  double memoryBandwidth = 0; ///< bytes a second, read and written
+  double commandUs = 0;       ///< of a command that does nothing
+  double linkBandwidth = 0;   ///< bytes a second that a rank sends
+  double linkLatencyUs = 0;   ///< of one collective
+  uint64_t memoryBytes = 0;   ///< of a rank; 0: not known
+  uint64_t floorBytes = 0;    ///< used outside the arenas: program, libraries, context
+
+  /// Of one command: the roofline. `dtype` is what it computes in.
+  double microseconds(const Cost &cost, DType dtype = DType::F32) const;
+};
+
+/// "cpu", "h200", or a JSON file (anything with a '/' or ending in .json) that may name a built-in
+/// one as its "base" and says what differs. Unknown keys are errors.
+llvm::Expected<Machine> loadMachine(llvm::StringRef nameOrFile);
+
+} // namespace shardc
