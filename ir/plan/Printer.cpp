@@ -180,14 +180,6 @@ private:
     os_ << "\n";
   }
 
-  static std::string typeText(uint32_t dtype,
-                              const google::protobuf::RepeatedField<int64_t> &dims) {
-    std::string text = toString(DType(dtype)).str() + "[";
-    for (int i = 0; i < dims.size(); ++i)
-      text += (i ? "," : "") + itostr(dims[i]);
-    return text + "]";
-  }
-
   const plan::Plan &plan_;
   raw_ostream &os_;
 };

@@ -75,6 +75,20 @@ std::string bytesText(uint64_t bytes) {
   return text;
 }
 
+std::string typeText(uint32_t dtype, const google::protobuf::RepeatedField<int64_t> &dims) {
+  std::string text = toString(DType(dtype)).str() + "[";
+  for (int i = 0; i < dims.size(); ++i)
+    text += (i ? "," : "") + itostr(dims[i]);
+  return text + "]";
+}
+
+std::string countText(uint64_t count) {
+  std::string text = utostr(count);
+  for (int at = int(text.size()) - 3; at > 0; at -= 3)
+    text.insert(size_t(at), ",");
+  return text;
+}
+
 std::string formatDouble(double value) {
   char text[32];
   auto [end, error] = std::to_chars(text, text + sizeof text, value);

@@ -15,6 +15,10 @@ llvm::StringRef kindName(plan::Space::Kind kind);
 std::string printable(llvm::StringRef text);
 /// "1.50 GiB": three digits, binary units; below 1 KiB "512 B".
 std::string bytesText(uint64_t bytes);
+/// "f32[8,128]".
+std::string typeText(uint32_t dtype, const google::protobuf::RepeatedField<int64_t> &dims);
+/// "60,506,624".
+std::string countText(uint64_t count);
 /// The shortest decimal that reads back as the same number.
 std::string formatDouble(double value);
 

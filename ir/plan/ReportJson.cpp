@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/base/Tensor.h"
+#include "ir/plan/Peak.h"
+#include "ir/plan/Report.h"
+#include "ir/plan/Text.h"
+#include "llvm/Support/JSON.h"
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+class Writer {
+public:
+  Writer(const plan::Plan &plan, raw_ostream &os) : plan_(plan), json_(os, /*IndentSize=*/2) {}
+
+  void run() {
+    json_.object([&] {
+      text("compiler", plan_.compiler());
+      json_.attribute("version", plan_.version());
+      json_.attributeObject("model", [&] { writeModel(); });
+      json_.attributeObject("options", [&] { writeOptions(); });
+      json_.attribute("ranks", plan_.ranks());
+      json_.attribute("zero", plan_.zero());
+      json_.attribute("batch", plan_.batch());
+      json_.attribute("accumulate", plan_.accumulate());
+      json_.attribute("peak_bytes", arenaBytes(plan_));
+      json_.attribute("lower_bound_bytes", lowerBoundBytes(plan_));
+      json_.attribute("gap_percent", gapPercent(plan_));
+      json_.attribute("floor_bytes", plan_.floor_bytes());
+      json_.attributeArray("spaces", [&] { writeSpaces(); });
+      json_.attributeObject("peak", [&] {
+        for (auto &[kind, bytes] : peakByKind(plan_))
+          json_.attribute(kindName(kind), bytes);
+      });
+      // The format has no collectives yet: every plan is for one rank.
+      json_.attribute("wire_bytes_per_step", 0);
+      json_.attributeArray("collectives", [] {});
+      writeWork();
+      json_.attributeArray("parameters", [&] { writeParameters(); });
+      json_.attributeArray("buckets", [&] { writeBuckets(); });
+      json_.attributeArray("inputs", [&] { writeInputs(); });
+      json_.attributeArray("outputs", [&] { writeOutputs(); });
+    });
+  }
+
+private:
+  void text(StringRef key, StringRef value) {
+    json_.attribute(key, json::isUTF8(value) ? value.str() : json::fixUTF8(value));
+  }
+
+  void dims(StringRef key, const google::protobuf::RepeatedField<int64_t> &list) {
+    json_.attributeArray(key, [&] {
+      for (int64_t dim : list)
+        json_.value(dim);
+    });
+  }
+
+  void dtype(StringRef key, uint32_t value) { json_.attribute(key, toString(DType(value))); }
+
+  void writeModel() {
+    const plan::Model &m = plan_.model();
+    text("path", m.path());
+    text("sha256", m.sha256());
+    json_.attribute("file_bytes", m.file_bytes());
+    json_.attribute("ir_version", m.ir_version());
+    json_.attribute("opset", m.opset());
+    text("producer", m.producer());
+  }
+
+  void writeOptions() {
+    for (const plan::Attr &attr : plan_.options())
+      switch (attr.value_case()) {
+      case plan::Attr::kI:
+        json_.attribute(attr.name(), attr.i());
+        break;
+      case plan::Attr::kF:
+        json_.attribute(attr.name(), attr.f());
+        break;
+      case plan::Attr::kS:
+        text(attr.name(), attr.s());
+        break;
+      case plan::Attr::kInts:
+        dims(attr.name(), attr.ints().v());
+        break;
+      case plan::Attr::VALUE_NOT_SET:
+        break;
+      }
+  }
+
+  void writeSpaces() {
+    for (int s = 0; s < plan_.spaces_size(); ++s)
+      json_.object([&] {
+        json_.attribute("kind", kindName(plan_.spaces(s).kind()));
+        json_.attribute("bytes", plan_.spaces(s).bytes());
+        json_.attribute("lower_bound_bytes", plan_.spaces(s).lower_bound());
+        json_.attribute("peak_position", findPeak(plan_, s).position);
+      });
+  }
+
+  void writeWork() {
+    uint64_t commands = 0;
+    for (const plan::Program &p : plan_.programs())
+      commands += p.commands_size();
+    json_.attribute("commands", commands);
+    json_.attribute("buffers", plan_.buffers_size());
+    json_.attribute("forward_ops", plan_.forward_ops());
+    json_.attribute("backward_ops", plan_.backward_ops());
+    json_.attribute("predicted_ms", plan_.predicted_ms());
+    json_.attributeArray("programs", [&] {
+      for (const plan::Program &p : plan_.programs())
+        json_.object([&] {
+          double flops = 0, moved = 0, us = 0;
+          for (const plan::Command &c : p.commands()) {
+            flops += c.flops();
+            moved += c.moved_bytes();
+            us += c.predicted_us();
+          }
+          text("name", p.name());
+          json_.attribute("commands", p.commands_size());
+          json_.attribute("flops", flops);
+          json_.attribute("moved_bytes", moved);
+          json_.attribute("predicted_ms", us / 1e3);
+        });
+    });
+  }
+
+  void writeParameters() {
+    for (const plan::Parameter &p : plan_.parameters())
+      json_.object([&] {
+        text("name", p.name());
+        dims("shape", p.dims());
+        dtype("dtype", p.dtype());
+        json_.attribute("bucket", p.bucket());
+        json_.attribute("offset", p.offset());
+        json_.attribute("trainable", p.trainable());
+        json_.attributeArray("tie", [&] {
+          for (const std::string &tie : p.ties())
+            json_.value(json::fixUTF8(tie));
+        });
+        json_.attributeObject("source", [&] {
+          constexpr const char *kKinds[] = {"absent", "file", "zero"};
+          const plan::ValueSource &s = p.source();
+          json_.attribute("kind", kKinds[s.kind()]);
+          if (s.kind() != plan::ValueSource::FILE)
+            return;
+          text("file", s.file());
+          json_.attribute("offset", s.offset());
+          json_.attribute("length", s.length());
+          json_.attribute("transposed", s.transposed());
+        });
+      });
+  }
+
+  void writeBuckets() {
+    for (const plan::Bucket &b : plan_.buckets())
+      json_.object([&] {
+        text("name", b.name());
+        json_.attribute("elements", b.elements());
+        json_.attribute("decay_end", b.decay_end());
+        dtype("dtype", b.dtype());
+        json_.attribute("trained", b.gradient_buffer() >= 0);
+        json_.attribute("state_arrays", b.state_buffers_size());
+      });
+  }
+
+  void writeInputs() {
+    for (const plan::Input &i : plan_.inputs())
+      json_.object([&] {
+        text("name", i.name());
+        dtype("dtype", i.dtype());
+        dims("shape", i.dims());
+      });
+  }
+
+  void writeOutputs() {
+    for (const plan::Output &o : plan_.outputs())
+      json_.object([&] {
+        text("name", o.name());
+        text("program", o.program());
+        dtype("dtype", o.ref().dtype());
+        dims("shape", o.ref().dims());
+      });
+  }
+
+  const plan::Plan &plan_;
+  json::OStream json_;
+};
+
+} // namespace
+
+void printJson(const plan::Plan &plan, raw_ostream &os) {
+  Writer(plan, os).run();
+  os << '\n';
+}
+
+} // namespace shardc

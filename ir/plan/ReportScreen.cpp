@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/base/Tensor.h"
+#include "ir/plan/Report.h"
+#include "ir/plan/Table.h"
+#include "ir/plan/Text.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+/// "model     text": the label once, then lines below each other, wrapped at 100 columns.
+class Section {
+public:
+  Section(raw_ostream &os, StringRef label) : os_(os), label_(label) {}
+  void line(const Twine &text) {
+    std::string rest = text.str();
+    do {
+      size_t take = rest.size();
+      if (columnsOf(rest) > kScreenColumns - kLabel) {
+        take = rest.rfind(' ', kScreenColumns - kLabel);
+        if (take == std::string::npos || take == 0)
+          take = rest.size();
+      }
+      os_ << left_justify(label_, kLabel) << StringRef(rest).take_front(take) << '\n';
+      label_ = "";
+      rest = StringRef(rest).drop_front(take).ltrim().str();
+    } while (!rest.empty());
+  }
+
+private:
+  static constexpr unsigned kLabel = 10;
+  raw_ostream &os_;
+  StringRef label_;
+};
+
+std::string optionText(const plan::Attr &attr) {
+  switch (attr.value_case()) {
+  case plan::Attr::kI:
+    return itostr(attr.i());
+  case plan::Attr::kF:
+    return formatDouble(attr.f());
+  case plan::Attr::kS:
+    return printable(attr.s());
+  default:
+    break;
+  }
+  std::string text;
+  for (int64_t v : attr.ints().v())
+    text += (text.empty() ? "" : "x") + itostr(v);
+  return text;
+}
+
+void printModel(const plan::Plan &plan, raw_ostream &os) {
+  const plan::Model &m = plan.model();
+  Section section(os, "model");
+  std::string origin = m.opset() ? "  opset " + utostr(m.opset()) : "";
+  if (!m.producer().empty())
+    origin += ", " + printable(m.producer());
+  if (m.file_bytes())
+    origin += ", " + bytesText(m.file_bytes());
+  section.line(shortened(printable(m.path()), 60) + origin);
+  uint64_t elements = 0, trained = 0, ties = 0, absent = 0, bytes = 0;
+  for (const plan::Parameter &p : plan.parameters()) {
+    uint64_t n = numElements({p.dims().data(), size_t(p.dims_size())});
+    elements += n;
+    bytes += n * byteSize(DType(p.dtype()));
+    trained += p.trainable();
+    ties += p.ties_size();
+    absent += p.source().kind() == plan::ValueSource::ABSENT;
+  }
+  section.line(countText(elements) + " parameters in " + Twine(plan.parameters_size()) +
+               " tensors, " + bytesText(bytes) + "; " + Twine(trained) + " trained, " +
+               Twine(ties) + " more names tied to them" +
+               (absent ? "; " + Twine(absent) + " without values in the file" : Twine()));
+}
+
+void printStep(const plan::Plan &plan, raw_ostream &os) {
+  Section section(os, "step");
+  section.line(Twine(plan.forward_ops()) + " ops forward, " + Twine(plan.backward_ops()) +
+               " backward; batch " + Twine(plan.batch()) + " a rank and micro-step, " +
+               Twine(plan.accumulate()) + " micro-step" + (plan.accumulate() == 1 ? "" : "s") +
+               " an update");
+  std::string commands;
+  for (const plan::Program &p : plan.programs())
+    commands +=
+        (commands.empty() ? "" : ", ") + utostr(p.commands_size()) + " in " + printable(p.name());
+  section.line("commands: " + commands);
+  std::string options;
+  for (const plan::Attr &a : plan.options())
+    options += (options.empty() ? "" : " ") + printable(a.name()) + "=" + optionText(a);
+  if (!options.empty())
+    Section(os, "options").line(options);
+}
+
+void printSharding(const plan::Plan &plan, raw_ostream &os) {
+  uint64_t largest = 0, trained = 0;
+  for (const plan::Bucket &b : plan.buckets()) {
+    largest = std::max(largest, b.elements() * byteSize(DType(b.dtype())));
+    trained += b.gradient_buffer() >= 0;
+  }
+  Section section(os, "zero");
+  section.line("stage " + Twine(plan.zero()) + " over " + Twine(plan.ranks()) + " rank" +
+               (plan.ranks() == 1 ? "" : "s") + ": " + Twine(plan.buckets_size()) + " buckets, " +
+               Twine(trained) + " trained, the largest " + bytesText(largest) +
+               (plan.ranks() == 1 ? "; nothing on the wire" : ""));
+}
+
+void printMemory(const plan::Plan &plan, raw_ostream &os) {
+  Section section(os, "memory");
+  std::string gap;
+  raw_string_ostream(gap) << format("%.2f", gapPercent(plan));
+  section.line(
+      bytesText(arenaBytes(plan)) + " a rank (" + Twine(arenaBytes(plan)) +
+      " bytes), lower bound " + bytesText(lowerBoundBytes(plan)) + ", gap " + gap + " %" +
+      (plan.floor_bytes() ? "; " + bytesText(plan.floor_bytes()) + " outside the plan" : Twine()));
+  Table table({{"at the peak", Table::Left},
+               {"bytes", Table::Right},
+               {"share", Table::Right},
+               {"", Table::Left}},
+              10);
+  uint64_t all = 0;
+  auto kinds = peakByKind(plan);
+  for (auto &[kind, bytes] : kinds)
+    all += bytes;
+  for (auto &[kind, bytes] : kinds) {
+    double share = double(bytes) / double(all);
+    std::string percent;
+    raw_string_ostream(percent) << format("%.1f %%", 100 * share);
+    table.add({kindName(kind).str(), bytesText(bytes), percent,
+               std::string(size_t(share * 40 + 0.5), '#')});
+  }
+  table.print(os);
+}
+
+void printTime(const plan::Plan &plan, raw_ostream &os) {
+  Section section(os, "time");
+  double flops = 0, moved = 0;
+  for (const plan::Program &p : plan.programs())
+    if (p.name() != "eval")
+      for (const plan::Command &c : p.commands()) {
+        flops += c.flops();
+        moved += c.moved_bytes();
+      }
+  std::string text;
+  raw_string_ostream(text) << format("predicted %.3g ms a step: %.3g GFLOP, %.3g GB moved",
+                                     plan.predicted_ms(), flops / 1e9, moved / 1e9);
+  section.line(text);
+}
+
+} // namespace
+
+void printScreen(const plan::Plan &plan, raw_ostream &os, StringRef path) {
+  printModel(plan, os);
+  printStep(plan, os);
+  printSharding(plan, os);
+  printMemory(plan, os);
+  printTime(plan, os);
+  if (!path.empty()) {
+    os << "\nnext: shardc-train " << path
+       << " --data DATA.safetensors --max-steps 100 --output-dir OUT\n";
+  }
+}
+
+void printDetails(const plan::Plan &plan, raw_ostream &os) {
+  os << "\ninputs\n";
+  Table inputs({{"name", Table::Flexible}, {"type"}, {"values"}});
+  for (const plan::Input &i : plan.inputs()) {
+    std::string range =
+        i.low() < i.high() ? "[" + itostr(i.low()) + ", " + itostr(i.high()) + ")" : "any";
+    if (i.has_ignore())
+      range += " or " + itostr(i.ignore());
+    inputs.add({printable(i.name()), typeText(i.dtype(), i.dims()), range});
+  }
+  inputs.print(os);
+  os << "\noutputs\n";
+  Table outputs({{"name", Table::Flexible}, {"of"}, {"type"}});
+  for (const plan::Output &o : plan.outputs())
+    outputs.add(
+        {printable(o.name()), printable(o.program()), typeText(o.ref().dtype(), o.ref().dims())});
+  outputs.print(os);
+  os << "\nbuckets\n";
+  Table buckets({{"name", Table::Flexible},
+                 {"elements", Table::Right},
+                 {"bytes", Table::Right},
+                 {"decays", Table::Right},
+                 {"tensors", Table::Right},
+                 {"trained"}});
+  std::vector<unsigned> tensors(plan.buckets_size());
+  for (const plan::Parameter &p : plan.parameters())
+    ++tensors[p.bucket()];
+  for (int i = 0; i < plan.buckets_size(); ++i) {
+    const plan::Bucket &b = plan.buckets(i);
+    buckets.add({printable(b.name()), utostr(b.elements()),
+                 bytesText(b.elements() * byteSize(DType(b.dtype()))), utostr(b.decay_end()),
+                 utostr(tensors[i]), b.gradient_buffer() >= 0 ? "yes" : "no"});
+  }
+  buckets.print(os);
+  for (const plan::Program &program : plan.programs()) {
+    struct Sum {
+      unsigned count = 0;
+      double flops = 0, moved = 0, us = 0;
+    };
+    MapVector<StringRef, Sum> kernels;
+    Sum all;
+    for (const plan::Command &c : program.commands())
+      for (Sum *s : {&kernels[c.kernel()], &all}) {
+        ++s->count;
+        s->flops += c.flops();
+        s->moved += c.moved_bytes();
+        s->us += c.predicted_us();
+      }
+    os << "\nprogram " << printable(program.name()) << "\n";
+    Table table({{"kernel", Table::Flexible},
+                 {"commands", Table::Right},
+                 {"GFLOP", Table::Right},
+                 {"GB moved", Table::Right},
+                 {"predicted ms", Table::Right}});
+    auto rows = kernels.takeVector();
+    llvm::stable_sort(rows, [](auto &a, auto &b) { return a.second.us > b.second.us; });
+    rows.push_back({"all", all});
+    auto number = [](double value) {
+      std::string text;
+      raw_string_ostream(text) << format("%.3f", value);
+      return text;
+    };
+    for (auto &[kernel, s] : rows)
+      table.add({printable(kernel), utostr(s.count), number(s.flops / 1e9), number(s.moved / 1e9),
+                 number(s.us / 1e3)});
+    table.print(os);
+  }
+}
+
+} // namespace shardc

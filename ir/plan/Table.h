@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aligned tables for a terminal of 100 columns.
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/raw_ostream.h"
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+constexpr unsigned kScreenColumns = 100;
+
+class Table {
+public:
+  enum Align : uint8_t {
+    Left,
+    Right,
+    Flexible
+  }; ///< flexible: left, and cut when the line is too long
+  struct Column {
+    std::string title;
+    Align align = Left;
+  };
+  explicit Table(std::vector<Column> columns, unsigned indent = 2)
+      : columns_(std::move(columns)), indent_(indent) {}
+  /// Requires: one cell a column.
+  void add(std::vector<std::string> cells);
+  bool empty() const { return rows_.empty(); }
+  void print(llvm::raw_ostream &os) const;
+
+private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+  unsigned indent_;
+};
+
+/// Columns that UTF-8 text takes (one a code point).
+unsigned columnsOf(llvm::StringRef text);
+/// At most `columns`, the middle replaced by "..".
+std::string shortened(llvm::StringRef text, unsigned columns);
+
+} // namespace shardc

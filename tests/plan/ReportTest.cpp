@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/Report.h"
+#include "ir/plan/Peak.h"
+#include "ir/plan/Table.h"
+#include "tests/plan/SmallPlan.h"
+#include "llvm/Support/JSON.h"
+#include <gtest/gtest.h>
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+template <typename Print> std::string printed(Print print, const plan::Plan &plan) {
+  std::string out;
+  raw_string_ostream os(out);
+  print(plan, os);
+  return out;
+}
+
+/// The small plan with names, costs and options as a large one has them.
+plan::Plan named() {
+  plan::Plan plan = smallPlan();
+  plan.mutable_model()->set_path(std::string(150, 'd') + "/model.onnx");
+  plan.mutable_model()->set_opset(18);
+  plan.mutable_model()->set_producer("pytorch 2.6.0");
+  for (const char *name : {"optimizer", "precision"}) {
+    plan::Attr &option = *plan.add_options();
+    option.set_name(name);
+    option.set_s(name == std::string("optimizer") ? "adamw" : "fp32");
+  }
+  plan.add_strings(std::string(300, 'p'));
+  command(plan, 0, 1).set_place(2);
+  command(plan, 0, 1).set_flops(2e9);
+  command(plan, 0, 1).set_predicted_us(1234);
+  plan.set_predicted_ms(1.25);
+  return plan;
+}
+
+TEST(Report, EveryLineFitsTheScreen) {
+  plan::Plan plan = named();
+  std::string all = printed([](auto &p, auto &os) { printScreen(p, os); }, plan) +
+                    printed(printDetails, plan) + printed(printCommands, plan) +
+                    printed(printBuffers, plan) + printed(printPeak, plan);
+  SmallVector<StringRef> lines;
+  StringRef(all).split(lines, '\n');
+  EXPECT_GT(lines.size(), 50u);
+  for (StringRef line : lines)
+    EXPECT_LE(columnsOf(line), kScreenColumns) << line.str();
+}
+
+TEST(Report, ScreenSaysTheNumbers) {
+  std::string out = printed([](auto &p, auto &os) { printScreen(p, os, "m.plan"); }, named());
+  for (const char *part :
+       {"opset 18, pytorch 2.6.0", "6 parameters in 1 tensors, 24 B; 1 trained",
+        "batch 2 a rank and micro-step, 1 micro-step an update", "4 in train, 1 in update, 2 in eval",
+        "optimizer=adamw precision=fp32", "stage 0 over 1 rank: 1 buckets, 1 trained",
+        "2.25 KiB a rank (2304 bytes), lower bound 2.00 KiB, gap 12.50 %", "predicted 1.25 ms a step",
+        "next: shardc-train m.plan"})
+    EXPECT_NE(out.find(part), std::string::npos) << part << "\nin\n" << out;
+}
+
+TEST(Report, PeakIsTheLargestLiveSum) {
+  Peak peak = findPeak(smallPlan(), 0);
+  EXPECT_EQ(peak.bytes, 2048u); // six persistent ones, y and its squares: 256 each
+  EXPECT_EQ(peak.position, 1u);
+  EXPECT_EQ(peak.buffers.size(), 8u);
+  EXPECT_EQ(peak.buffers[0], uint32_t(kScalarsBuffer)); // 256 bytes, the others 24 or 4
+}
+
+TEST(Report, PeakGroupsWhatIsAlikeAndAdvises) {
+  plan::Plan plan = named();
+  plan.mutable_buffers(kY)->set_name("block.0.h");
+  plan.mutable_buffers(kSquares)->set_name("block.11.h");
+  std::string out = printed(printPeak, plan);
+  EXPECT_NE(out.find("2.00 KiB live in 8 buffers, arena 2.25 KiB"), std::string::npos) << out;
+  EXPECT_NE(out.find("at train command 1, fused"), std::string::npos) << out;
+  EXPECT_NE(out.find("512 B  25.0 %        2    256 B  activation       block.*.h"),
+            std::string::npos)
+      << out;
+  EXPECT_NE(out.find("--batch 1 (now 2): about 384 B less"), std::string::npos) << out;
+  EXPECT_NE(out.find("--optimizer sgd"), std::string::npos) << out;
+}
+
+TEST(Report, JsonHasTheStableKeys) {
+  Expected<json::Value> value = json::parse(printed(printJson, named()));
+  ASSERT_TRUE(bool(value)) << toString(value.takeError());
+  const json::Object &o = *value->getAsObject();
+  EXPECT_EQ(o.getInteger("ranks"), 1);
+  EXPECT_EQ(o.getInteger("zero"), 0);
+  EXPECT_EQ(o.getInteger("batch"), 2);
+  EXPECT_EQ(o.getInteger("peak_bytes"), 2304);
+  EXPECT_EQ(o.getInteger("lower_bound_bytes"), 2048);
+  EXPECT_EQ(o.getInteger("wire_bytes_per_step"), 0);
+  EXPECT_EQ(o.getInteger("commands"), 7);
+  EXPECT_EQ(o.getArray("spaces")->size(), 1u);
+  EXPECT_EQ(o.getArray("collectives")->size(), 0u);
+  const json::Object &peak = *o.getObject("peak");
+  EXPECT_EQ(peak.getInteger("activation"), 512);
+  EXPECT_EQ(peak.getInteger("optimizer_state"), 512);
+  EXPECT_EQ(peak.getInteger("parameter"), 256);
+  const json::Object &p = *(*o.getArray("parameters"))[0].getAsObject();
+  EXPECT_EQ(p.getString("name"), "layer.0.weight");
+  EXPECT_EQ((*p.getArray("shape"))[1].getAsInteger(), 3);
+  EXPECT_EQ(p.getInteger("bucket"), 0);
+  EXPECT_EQ(p.getInteger("offset"), 0);
+  EXPECT_EQ(p.getArray("tie")->size(), 0u);
+}
+
+TEST(Table, CutsOnlyFlexibleColumns) {
+  Table table({{"number", Table::Right}, {"name", Table::Flexible}}, 0);
+  table.add({"1", std::string(200, 'x')});
+  table.add({"1000000", "short"});
+  std::string out;
+  raw_string_ostream os(out);
+  table.print(os);
+  EXPECT_EQ(out, " number  name\n      1  " + std::string(44, 'x') + ".." + std::string(45, 'x') +
+                     "\n1000000  short\n");
+}
+
+TEST(Table, CountsCodePoints) {
+  EXPECT_EQ(columnsOf("größe"), 5u);
+  EXPECT_EQ(shortened("größenordnung", 8), "grö..ung");
+}
+
+} // namespace
+} // namespace shardc

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// shardc-inspect: what is in a plan.
+#include "ir/base/Error.h"
+#include "ir/plan/Plan.h"
+#include "ir/plan/Report.h"
+#include "tools/common/CommandLine.h"
+#include "tools/common/Report.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace {
+
+cl::OptionCategory category("What to print (default: everything on one page)");
+cl::opt<std::string> file(cl::Positional, cl::Required, cl::desc("FILE.plan"), cl::cat(category));
+cl::opt<bool> json("json", cl::desc("all of it as JSON, with stable keys"), cl::cat(category));
+cl::opt<bool> text("text", cl::desc("the plan's text form, complete"), cl::cat(category));
+cl::opt<bool> commands("commands", cl::desc("a line for each command, in order"), cl::cat(category));
+cl::opt<bool> buffers("buffers", cl::desc("a line for each buffer, largest first"),
+                      cl::cat(category));
+cl::opt<bool> peak("peak", cl::desc("what lives at the peak, and what would lower it"),
+                   cl::cat(category));
+cl::opt<bool> check("check", cl::desc("say whether the plan is sound: exit code 0 only if it is"),
+                    cl::cat(category));
+
+Error run() {
+  if (json + text + commands + buffers + peak + check > 1)
+    return shardc::userError("command line: more than one of --json --text --commands --buffers "
+                             "--peak --check: wanted at most one",
+                             "see shardc-inspect --help");
+  // Reading judges the plan; what gets past it is sound.
+  Expected<shardc::plan::Plan> plan = shardc::readPlan(file);
+  if (!plan)
+    return plan.takeError();
+  raw_ostream &os = outs();
+  if (json)
+    shardc::printJson(*plan, os);
+  else if (text)
+    shardc::printPlan(*plan, os);
+  else if (commands)
+    shardc::printCommands(*plan, os);
+  else if (buffers)
+    shardc::printBuffers(*plan, os);
+  else if (peak)
+    shardc::printPeak(*plan, os);
+  else if (check)
+    os << file << ": sound\n";
+  else {
+    shardc::printScreen(*plan, os);
+    shardc::printDetails(*plan, os);
+    os << '\n';
+    shardc::printPeak(*plan, os);
+  }
+  return Error::success();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  cl::OptionCategory *categories[] = {&category};
+  shardc::parseCommandLine(argc, argv,
+                           {.overview = "shardc-inspect: what is in a training plan",
+                            .examples = "shardc-inspect t5.plan\n"
+                                        "shardc-inspect t5.plan --peak\n"
+                                        "shardc-inspect t5.plan --json | python3 -m json.tool",
+                            .categories = categories});
+  return shardc::reportAndExitCode(run());
+}
