@@ -51,12 +51,12 @@ TEST(Report, EveryLineFitsTheScreen) {
 
 TEST(Report, ScreenSaysTheNumbers) {
   std::string out = printed([](auto &p, auto &os) { printScreen(p, os, "m.plan"); }, named());
-  for (const char *part :
-       {"opset 18, pytorch 2.6.0", "6 parameters in 1 tensors, 24 B; 1 trained",
-        "batch 2 a rank and micro-step, 1 micro-step an update", "4 in train, 1 in update, 2 in eval",
-        "optimizer=adamw precision=fp32", "stage 0 over 1 rank: 1 buckets, 1 trained",
-        "2.25 KiB a rank (2304 bytes), lower bound 2.00 KiB, gap 12.50 %", "predicted 1.25 ms a step",
-        "next: shardc-train m.plan"})
+  for (const char *part : {"opset 18, pytorch 2.6.0", "6 parameters in 1 tensors, 24 B; 1 trained",
+                           "batch 2 a rank and micro-step, 1 micro-step an update",
+                           "4 in train, 1 in update, 2 in eval", "optimizer=adamw precision=fp32",
+                           "stage 0 over 1 rank: 1 buckets, 1 trained",
+                           "2.25 KiB a rank (2304 bytes), lower bound 2.00 KiB, gap 12.50 %",
+                           "predicted 1.25 ms a step", "next: shardc-train m.plan"})
     EXPECT_NE(out.find(part), std::string::npos) << part << "\nin\n" << out;
 }
 

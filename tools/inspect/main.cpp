@@ -15,7 +15,8 @@ cl::OptionCategory category("What to print (default: everything on one page)");
 cl::opt<std::string> file(cl::Positional, cl::Required, cl::desc("FILE.plan"), cl::cat(category));
 cl::opt<bool> json("json", cl::desc("all of it as JSON, with stable keys"), cl::cat(category));
 cl::opt<bool> text("text", cl::desc("the plan's text form, complete"), cl::cat(category));
-cl::opt<bool> commands("commands", cl::desc("a line for each command, in order"), cl::cat(category));
+cl::opt<bool> commands("commands", cl::desc("a line for each command, in order"),
+                       cl::cat(category));
 cl::opt<bool> buffers("buffers", cl::desc("a line for each buffer, largest first"),
                       cl::cat(category));
 cl::opt<bool> peak("peak", cl::desc("what lives at the peak, and what would lower it"),
