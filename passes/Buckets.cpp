@@ -19,57 +19,50 @@ llvm::StringRef layerOfName(llvm::StringRef name) {
   return "";
 }
 
-Buckets assignBuckets(const Graph &graph, unsigned ranks) {
-  // Parameters in order of first use; unused ones at the end.
-  llvm::DenseMap<const Value *, unsigned> parameterOf;
-  for (unsigned i = 0; i < graph.parameters.size(); ++i)
-    if (graph.parameters[i].value)
-      parameterOf[graph.parameters[i].value] = i;
-  std::vector<std::string> layer(graph.parameters.size());
-  std::vector<unsigned> firstUse;
-  std::vector<bool> seen(graph.parameters.size());
-  auto visit = [&](unsigned p, llvm::StringRef userLayer) {
-    if (seen[p])
+void assignBuckets(Graph &graph) {
+  llvm::DenseMap<const Value *, Parameter *> parameterOf;
+  for (Parameter &p : graph.parameters) {
+    p.bucket = -1;
+    if (p.value)
+      parameterOf[p.value] = &p;
+  }
+  std::map<std::pair<std::string, bool>, int64_t> indexOf;
+  auto visit = [&](Parameter &p, llvm::StringRef userLayer) {
+    if (p.bucket >= 0)
       return;
-    seen[p] = true;
-    firstUse.push_back(p);
-    llvm::StringRef own = layerOfName(graph.parameters[p].name);
-    layer[p] = (!own.empty() ? own : !userLayer.empty() ? userLayer : "root").str();
+    llvm::StringRef own = layerOfName(p.name);
+    p.layer = (!own.empty() ? own : !userLayer.empty() ? userLayer : "root").str();
+    p.bucket = indexOf.try_emplace({p.layer, p.trainable}, indexOf.size()).first->second;
   };
   for (const Op &op : graph.ops())
     for (const Value *v : op.operands())
-      if (auto found = parameterOf.find(v); found != parameterOf.end())
-        visit(found->second, op.layer);
-  for (unsigned p = 0; p < graph.parameters.size(); ++p)
+      if (Parameter *p = parameterOf.lookup(v))
+        visit(*p, op.layer);
+  for (Parameter &p : graph.parameters) // those that nobody uses
     visit(p, "");
+}
 
-  // Buckets in that order; inside a bucket the model's own order.
+Buckets bucketLayout(const Graph &graph, unsigned ranks) {
   Buckets buckets;
-  std::vector<llvm::SmallVector<unsigned>> lists;
-  std::map<std::pair<llvm::StringRef, bool>, unsigned> indexOf;
-  for (unsigned p : firstUse) {
-    const Parameter &parameter = graph.parameters[p];
-    auto [found, isNew] = indexOf.try_emplace({layer[p], parameter.trainable}, buckets.size());
-    if (isNew) {
-      buckets.push_back({.name = layer[p], .dtype = parameter.type.dtype, .trainable = parameter.trainable});
-      lists.emplace_back();
-    }
-    lists[found->second].push_back(p);
-  }
-  for (auto [bucket, list] : llvm::zip(buckets, lists)) {
-    llvm::sort(list, [&](unsigned a, unsigned b) {
-      bool flatA = graph.parameters[a].type.rank() < 2, flatB = graph.parameters[b].type.rank() < 2;
-      return std::tie(flatA, a) < std::tie(flatB, b);
-    });
-    for (unsigned p : list) {
-      const Type &type = graph.parameters[p].type;
-      bucket.members.push_back({p, bucket.elements});
-      bucket.elements = llvm::alignTo(bucket.elements + type.numElements(), kParameterAlignment);
-      if (type.rank() >= 2)
-        bucket.decayEnd = bucket.elements;
-    }
+  auto append = [&](unsigned index, bool decays) {
+    const Parameter &p = graph.parameters[index];
+    if (decays != (p.type.rank() >= 2))
+      return;
+    buckets.resize(std::max<size_t>(buckets.size(), p.bucket + 1));
+    Bucket &bucket = buckets[p.bucket];
+    bucket.name = p.layer;
+    bucket.trainable = p.trainable;
+    bucket.dtype = p.type.dtype;
+    bucket.members.push_back({index, bucket.elements});
+    bucket.elements = llvm::alignTo(bucket.elements + p.type.numElements(), kParameterAlignment);
+    if (decays)
+      bucket.decayEnd = bucket.elements;
+  };
+  for (bool decays : {true, false})
+    for (unsigned i = 0; i < graph.parameters.size(); ++i)
+      append(i, decays);
+  for (Bucket &bucket : buckets)
     bucket.elements = llvm::alignTo(bucket.elements, uint64_t(ranks) * kParameterAlignment);
-  }
   return buckets;
 }
 

@@ -27,9 +27,13 @@ struct Bucket {
 
 using Buckets = std::vector<Bucket>;
 
-/// A bucket is a layer: the shortest name prefix that ends in a number; a parameter without one joins the bucket
-/// of its first user, or "root". Order: first use. Frozen parameters have buckets of their own.
-Buckets assignBuckets(const Graph &graph, unsigned ranks);
+/// Says the bucket (index and layer) of every parameter. A bucket is a layer: the shortest name prefix that ends in a
+/// number; a parameter without one joins the bucket of its first user, or "root". Order: first use. Frozen parameters have
+/// buckets of their own.
+void assignBuckets(Graph &graph);
+
+/// The layout that follows. Requires: assignBuckets.
+Buckets bucketLayout(const Graph &graph, unsigned ranks);
 
 /// "encoder.block.0" for "encoder.block.0.layer.1.wi.weight"; "" if no component is a number.
 llvm::StringRef layerOfName(llvm::StringRef parameterName);

@@ -109,11 +109,16 @@ private:
       const Op *op = stack.pop_back_val();
       if (members.contains(op) || visits > kMaxVisits)
         return false;
-      const Group *other = groupOf(op);
-      for (const Op *member : other ? llvm::ArrayRef<Op *>(other->ops) : llvm::ArrayRef<Op *>(const_cast<Op *>(op)))
+      auto pushOperands = [&](const Op *member, const Group *own) {
         for (Value *v : member->operands())
-          if (v && (!other || groupOf(v->op()) != other))
+          if (v && (!own || groupOf(v->op()) != own))
             push(v->op());
+      };
+      if (const Group *other = groupOf(op))
+        for (const Op *member : other->ops)
+          pushOperands(member, other);
+      else
+        pushOperands(op, nullptr);
     }
     return true;
   }

@@ -27,7 +27,8 @@ static std::pair<const OpDef *, unsigned> optimizerOp(Optimizer optimizer) {
 }
 
 llvm::Error insertOptimizer(Graph &graph, const CompileOptions &options) {
-  Buckets buckets = assignBuckets(graph, options.ranks);
+  assignBuckets(graph);
+  Buckets buckets = bucketLayout(graph, options.ranks);
   Builder b(graph);
   b.phase = Phase::Update;
   Value *scalars = b.make(kScalars, {});

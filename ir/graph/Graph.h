@@ -104,6 +104,8 @@ struct Parameter {
   Type type;
   ValueSource source;
   bool trainable = true;
+  std::string layer;   ///< name of its bucket
+  int64_t bucket = -1; ///< from level sharded on
   Value *value = nullptr;
 };
 

@@ -210,6 +210,12 @@ private:
         p.ties.push_back(text);
       } else if (accept("frozen")) {
         p.trainable = false;
+      } else if (accept("bucket")) {
+        if (!expect("=") || !integer(p.bucket))
+          return false;
+      } else if (accept("layer")) {
+        if (!expect("=") || !string(p.layer))
+          return false;
       } else if (accept("zero")) {
         p.source.kind = ValueSource::Zero;
       } else if (accept("transposed")) {
@@ -233,7 +239,7 @@ private:
           return fail("element type: got " + name + ", wanted one such as f32");
         p.source.dtype = *dtype;
       } else {
-        return unexpected("tie, frozen, zero, file, range, as, transposed or ':'");
+        return unexpected("tie, frozen, bucket, layer, zero, file, range, as, transposed or ':'");
       }
     }
     if (!expect(":") || !type(p.type))

@@ -118,6 +118,10 @@ static void printParameter(const Parameter &p, llvm::raw_ostream &os) {
     printString(tie, os);
   }
   os << (p.trainable ? "" : " frozen");
+  if (p.bucket >= 0) {
+    os << " bucket=" << p.bucket << " layer=";
+    printString(p.layer, os);
+  }
   const ValueSource &s = p.source;
   if (s.kind == ValueSource::Zero)
     os << " zero";

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/emit/Commands.h"
+#include "passes/Machine.h"
+
+namespace shardc::emit {
+
+static void addAttr(plan::Command &command, llvm::StringRef name, const Attr &value) {
+  plan::Attr &attr = *command.add_attrs();
+  attr.set_name(name.str());
+  if (auto *i = std::get_if<int64_t>(&value))
+    attr.set_i(*i);
+  else if (auto *f = std::get_if<double>(&value))
+    attr.set_f(*f);
+  else if (auto *s = std::get_if<std::string>(&value))
+    attr.set_s(*s);
+  else {
+    attr.mutable_ints();
+    for (int64_t v : std::get<Ints>(value)) // no op that runs has a tensor as attribute
+      attr.mutable_ints()->add_v(v);
+  }
+}
+
+static plan::Ref absentRef() {
+  plan::Ref ref;
+  ref.set_absent(true);
+  return ref;
+}
+
+static plan::Ref denseRef(Location location, DType dtype, llvm::ArrayRef<int64_t> dims) {
+  plan::Ref ref;
+  ref.set_buffer(location.buffer);
+  ref.set_offset(location.offset);
+  ref.set_dtype(unsigned(dtype));
+  for (int64_t d : dims)
+    ref.add_dims(d);
+  return ref;
+}
+
+plan::Ref CommandWriter::ref(const Value *value) const {
+  Layout layout = sequence_.layoutOf(value);
+  const Type &type = value->type();
+  Location location = storage_.locationOf(layout.root);
+  location.offset += layout.offset * byteSize(type.dtype);
+  plan::Ref ref = denseRef(location, type.dtype, type.dims);
+  if (!layoutFits(layout, type.dims, kContiguous))
+    for (int64_t stride : layout.strides)
+      ref.add_strides(stride);
+  return ref;
+}
+
+plan::Ref CommandWriter::gradientRef(GradientPlace place, DType dtype, llvm::ArrayRef<int64_t> dims) const {
+  return denseRef({uint32_t(storage_.bucket(place.bucket).gradient), place.offset * byteSize(dtype)}, dtype, dims);
+}
+
+void CommandWriter::writeOp(const Op &op, plan::Command &command) {
+  command.set_kernel(op.mnemonic().str());
+  for (auto &[name, value] : op.attrs)
+    addAttr(command, name, value);
+  for (const Value *v : op.operands())
+    *command.add_inputs() = v ? ref(v) : absentRef();
+  bool overwrites = false;
+  for (unsigned i = 0; i < op.numResults(); ++i) {
+    *command.add_outputs() = ref(op.result(i));
+    command.add_in_place(storage_.overwritten(op, i) + 1);
+    overwrites |= storage_.overwritten(op, i) >= 0;
+  }
+  if (!overwrites)
+    command.clear_in_place();
+  if (std::optional<uint32_t> buffer = storage_.workspaceOf(op))
+    *command.mutable_workspace() = denseRef({*buffer, 0}, DType::U8, {op.def().workspace(op)});
+  command.set_place(storage_.string(op.place));
+  command.set_layer(storage_.string(op.layer));
+  command.set_phase(unsigned(op.phase));
+  Cost cost;
+  if (op.def().cost)
+    cost = op.def().cost(op);
+  command.set_flops(cost.flops);
+  command.set_moved_bytes(cost.bytes);
+}
+
+/// Zeros over a part of a gradient buffer.
+void CommandWriter::writeFill(const Item &item, plan::Command &command) {
+  DType dtype = storage_.bucketDType(item.place.bucket);
+  command.set_kernel("fused");
+  addAttr(command, "body", ("t0: " + toString(dtype) + " = 0.0;").str());
+  addAttr(command, "outputs", std::string("t0"));
+  addAttr(command, "dims", Ints{item.count});
+  *command.add_outputs() = gradientRef(item.place, dtype, {item.count});
+  command.set_place(storage_.string("zero gradients"));
+  command.set_moved_bytes(double(item.count * byteSize(dtype)));
+}
+
+void CommandWriter::writeCopy(const Item &item, plan::Command &command) {
+  const Type &type = item.value->type();
+  command.set_kernel("copy");
+  *command.add_inputs() = ref(item.value);
+  *command.add_outputs() = gradientRef(item.place, type.dtype, type.dims);
+  command.set_place(storage_.string("copy gradient"));
+  command.set_moved_bytes(2.0 * double(type.numBytes()));
+}
+
+/// What a command computes in: the type of its first result.
+static DType computeType(const plan::Command &command) {
+  return command.outputs_size() ? DType(command.outputs(0).dtype()) : DType::F32;
+}
+
+void CommandWriter::write(llvm::ArrayRef<Item> items, plan::Program &program) {
+  for (const Item &item : items) {
+    plan::Command &command = *program.add_commands();
+    if (item.kind == Item::Run)
+      writeOp(*item.op, command);
+    else {
+      command.set_layer(storage_.string(storage_.bucketName(item.place.bucket)));
+      command.set_phase(unsigned(Phase::Backward));
+      item.kind == Item::Fill ? writeFill(item, command) : writeCopy(item, command);
+    }
+    command.set_predicted_us(machine_.microseconds({command.flops(), command.moved_bytes()}, computeType(command)));
+  }
+}
+
+} // namespace shardc::emit

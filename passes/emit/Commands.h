@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the commands of one program.
+#pragma once
+
+#include "passes/emit/Storage.h"
+
+namespace shardc {
+struct Machine;
+}
+
+namespace shardc::emit {
+
+class CommandWriter {
+public:
+  CommandWriter(const Sequence &sequence, Storage &storage, const Machine &machine)
+      : sequence_(sequence), storage_(storage), machine_(machine) {}
+  void write(llvm::ArrayRef<Item> items, plan::Program &program);
+  /// How a value lies in memory.
+  plan::Ref ref(const Value *value) const;
+
+private:
+  void writeOp(const Op &op, plan::Command &command);
+  void writeFill(const Item &item, plan::Command &command);
+  void writeCopy(const Item &item, plan::Command &command);
+  plan::Ref gradientRef(GradientPlace place, DType dtype, llvm::ArrayRef<int64_t> dims) const;
+
+  const Sequence &sequence_;
+  Storage &storage_;
+  const Machine &machine_;
+};
+
+} // namespace shardc::emit

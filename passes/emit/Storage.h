@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second half of emission: which buffer each value lives in, how long each buffer lives, where it lies.
+#pragma once
+
+#include "ir/plan/Plan.h"
+#include "llvm/ADT/StringMap.h"
+#include "passes/emit/Sequence.h"
+
+namespace shardc::emit {
+
+struct Location {
+  uint32_t buffer = 0;
+  int64_t offset = 0; ///< bytes
+};
+
+/// Buffers of a bucket; absent ones are -1.
+struct BucketBuffers {
+  int64_t parameter = -1, gradient = -1;
+  llvm::SmallVector<uint32_t, 2> states;
+};
+
+/// Owns the buffer table of a plan while it is made. Positions: the commands of all programs numbered through.
+class Storage {
+public:
+  Storage(plan::Plan &plan, const Buckets &buckets);
+
+  /// Gives every value of the sequence a place. Program `step` starts at position `stepStart`, `update` at `updateStart`.
+  void place(const Sequence &sequence, uint64_t stepStart, uint64_t updateStart);
+  /// Packs what is not persistent behind what is; fills in offsets, the space's size and bound.
+  void pack();
+
+  Location locationOf(const Value *root) const { return locations_.lookup(root); }
+  /// Input that result `result` of `op` overwrites, -1 if none.
+  int overwritten(const Op &op, unsigned result) const;
+  std::optional<uint32_t> workspaceOf(const Op &op) const;
+  const BucketBuffers &bucket(unsigned i) const { return bucketBuffers_[i]; }
+  DType bucketDType(unsigned i) const { return buckets_[i].dtype; }
+  llvm::StringRef bucketName(unsigned i) const { return buckets_[i].name; }
+  uint32_t scalars() const { return scalars_; }
+  /// Buffer of the input of that name. Requires: there is one.
+  uint32_t input(llvm::StringRef name) const { return inputs_.lookup(name); }
+  /// Index into the plan's string table; equal strings share one.
+  uint32_t string(llvm::StringRef text);
+
+private:
+  uint32_t add(llvm::StringRef name, plan::BufferKind kind, int64_t bytes, bool persistent, llvm::StringRef layer);
+  void touch(uint32_t buffer, uint64_t position);
+  void placeSource(const Op &op);
+  void placeItem(const Sequence &sequence, const Item &item, uint64_t position);
+  void placeResult(const Sequence &sequence, const Op &op, unsigned result, uint64_t position);
+  /// The operand whose memory the result may take, -1 if none.
+  int findOverwritten(const Sequence &sequence, const Op &op, unsigned result, uint64_t position) const;
+
+  plan::Plan &plan_;
+  const Buckets &buckets_;
+  std::vector<BucketBuffers> bucketBuffers_;
+  llvm::DenseMap<const Value *, Location> locations_;
+  llvm::DenseMap<const Value *, uint64_t> lastUse_;    ///< of roots: position of the last access, views included
+  llvm::DenseMap<std::pair<const Op *, unsigned>, int> overwritten_;
+  llvm::DenseMap<const Op *, uint32_t> workspaces_;
+  llvm::StringMap<uint32_t> inputs_, strings_;
+  std::vector<std::pair<Tensor, uint32_t>> constants_; ///< equal ones share a buffer
+  llvm::DenseMap<uint64_t, llvm::SmallVector<unsigned, 1>> constantsByHash_;
+  uint32_t scalars_ = 0;
+};
+
+} // namespace shardc::emit
