@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/BatchOrder.h"
+#include "runtime/Mix.h"
 #include <cassert>
 #include <numeric>
 #include <utility>
 
 namespace shardc {
-
-static uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 BatchOrder::BatchOrder(int64_t rows, int64_t batch, int64_t ranks, int64_t accumulate, bool shuffle,
                        uint64_t seed)

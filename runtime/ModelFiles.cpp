@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/ModelFiles.h"
+#include "ir/base/Error.h"
+#include "ir/base/FileHash.h"
+#include "ir/base/Tensor.h"
+#include "runtime/Convert.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+namespace shardc {
+
+namespace path = llvm::sys::path;
+
+ModelFiles::ModelFiles(const plan::Plan &plan, llvm::StringRef planPath,
+                       llvm::StringRef replacement)
+    : plan_(plan), path_(replacement.empty() ? plan.model().path() : replacement.str()) {
+  if (path::is_relative(path_) && !llvm::sys::fs::exists(path_)) {
+    llvm::SmallString<128> beside(path::parent_path(planPath));
+    path::append(beside, path_);
+    if (llvm::sys::fs::exists(beside))
+      path_ = std::string(beside);
+  }
+}
+
+ModelFiles::~ModelFiles() = default;
+
+llvm::Expected<const llvm::MemoryBuffer *> ModelFiles::open(llvm::StringRef file) {
+  std::unique_ptr<llvm::MemoryBuffer> &buffer = files_[file.str()];
+  if (buffer)
+    return buffer.get();
+  // The plan was made of the model at `model().path()`; external files lie beside it, wherever that
+  // is now.
+  bool isModel = file == plan_.model().path() || file == path::filename(plan_.model().path());
+  llvm::SmallString<128> place(path_);
+  if (!isModel && path::is_absolute(file)) {
+    place = file;
+  } else if (!isModel) {
+    place = path::parent_path(path_);
+    path::append(place, file);
+  }
+  llvm::sys::fs::file_status status;
+  std::error_code code = llvm::sys::fs::status(place, status);
+  if (!code && !llvm::sys::fs::is_regular_file(status))
+    return userError(place + ": is not a file");
+  auto opened =
+      llvm::MemoryBuffer::getFile(place, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (code || !opened)
+    return userError(
+        place + ": weights cannot be opened: " + (code ? code : opened.getError()).message(),
+        "the plan takes them from the model file: put it back, or give --weights FILE");
+  if (isModel && !plan_.model().sha256().empty() &&
+      fileHash((*opened)->getBuffer()) != plan_.model().sha256())
+    return userError(place + ": the model file changed after the plan was made",
+                     "compile the plan again, or give --weights FILE.safetensors");
+  buffer = std::move(*opened);
+  return buffer.get();
+}
+
+/// The transpose of [columns, rows] into [rows, columns], in blocks that stay in the cache.
+static void transpose(const char *from, char *to, int64_t rows, int64_t columns, int64_t bytes) {
+  constexpr int64_t kBlock = 32;
+  for (int64_t r0 = 0; r0 < rows; r0 += kBlock)
+    for (int64_t c0 = 0; c0 < columns; c0 += kBlock)
+      for (int64_t r = r0; r < std::min(rows, r0 + kBlock); ++r)
+        for (int64_t c = c0; c < std::min(columns, c0 + kBlock); ++c)
+          __builtin_memcpy(to + (r * columns + c) * bytes, from + (c * rows + r) * bytes, bytes);
+}
+
+llvm::Error ModelFiles::load(const plan::Parameter &parameter, void *to, DType dtype) {
+  const plan::ValueSource &source = parameter.source();
+  auto file = open(source.file());
+  if (!file)
+    return file.takeError();
+  llvm::StringRef bytes = (*file)->getBuffer();
+  std::string place = ((*file)->getBufferIdentifier() + "/" + parameter.name()).str();
+  DType from = DType(source.dtype());
+  Dims dims(parameter.dims().begin(), parameter.dims().end());
+  int64_t count = numElements(dims);
+  if (source.dtype() >= kNumDTypes || !isConvertible(from, dtype))
+    return userError(place + ": wrong dtype of weights, wanted " + toString(dtype));
+  if (source.length() != uint64_t(count) * byteSize(from))
+    return userError(place + ": size of weights does not fit the shape: got " +
+                     llvm::Twine(source.length()) + " bytes, wanted " +
+                     llvm::Twine(count * byteSize(from)) + " for " + toString(from) + " " +
+                     formatDims(dims));
+  if (source.offset() > bytes.size() || source.length() > bytes.size() - source.offset())
+    return userError(place + ": weights lie past the end of the file: got " +
+                         llvm::Twine(bytes.size()) + " bytes, wanted at least " +
+                         llvm::Twine(source.offset() + source.length()),
+                     "the file changed after the plan was made: compile the plan again");
+  const char *data = bytes.data() + source.offset();
+  if (!source.transposed()) {
+    convertElements(data, from, to, dtype, count);
+    return llvm::Error::success();
+  }
+  if (dims.size() != 2)
+    return userError(place + ": only a matrix can be transposed: got " + formatDims(dims));
+  if (from == dtype) {
+    transpose(data, static_cast<char *>(to), dims[0], dims[1], byteSize(dtype));
+    return llvm::Error::success();
+  }
+  std::unique_ptr<char[]> converted(new char[count * byteSize(dtype)]);
+  convertElements(data, from, converted.get(), dtype, count);
+  transpose(converted.get(), static_cast<char *>(to), dims[0], dims[1], byteSize(dtype));
+  return llvm::Error::success();
+}
+
+} // namespace shardc

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/StepPrograms.h"
+#include "ir/base/Error.h"
+#include <cassert>
+#include <cstring>
+
+namespace shardc {
+
+template <typename T> static double readAs(const void *address) {
+  T value;
+  std::memcpy(&value, address, sizeof value); // a plan promises no alignment
+  return double(value);
+}
+
+double Result::read() const {
+  assert(address_);
+  switch (dtype_) {
+  case DType::F32:
+    return readAs<float>(address_);
+  case DType::F64:
+    return readAs<double>(address_);
+  case DType::I32:
+    return readAs<int32_t>(address_);
+  default:
+    return readAs<int64_t>(address_);
+  }
+}
+
+static llvm::Expected<Result> findResult(const plan::Plan &plan, Executor &executor,
+                                         llvm::StringRef program, llvm::StringRef name) {
+  const plan::Output *output = findOutput(plan, program, name);
+  if (!output)
+    return Result();
+  const plan::Ref &ref = output->ref();
+  DType dtype = DType(ref.dtype());
+  int64_t elements = 1;
+  for (int64_t dim : ref.dims())
+    elements *= dim;
+  bool known = ref.dtype() < kNumDTypes && (dtype == DType::F32 || dtype == DType::F64 ||
+                                            dtype == DType::I32 || dtype == DType::I64);
+  if (!known || elements != 1 || ref.absent())
+    return userError("plan: output " + program + "/" + name + " is no scalar that can be read");
+  return Result(executor.at(ref), dtype);
+}
+
+llvm::Expected<StepProgram> StepProgram::find(const plan::Plan &plan, Executor &executor,
+                                              llvm::StringRef name) {
+  StepProgram program;
+  program.index = executor.program(name);
+  if (program.index < 0)
+    return userError("plan: has no program \"" + name + "\"");
+  std::pair<Result *, llvm::StringRef> wanted[] = {{&program.lossSum, "loss_sum"},
+                                                   {&program.lossCount, "loss_count"},
+                                                   {&program.correct, "correct"},
+                                                   {&program.gradNorm, "grad_norm"}};
+  for (auto &[result, output] : wanted) {
+    auto found = findResult(plan, executor, name, output);
+    if (!found)
+      return found.takeError();
+    *result = *found;
+  }
+  return program;
+}
+
+} // namespace shardc

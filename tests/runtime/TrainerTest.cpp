@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop around a step, on a model whose losses are worked out here from the formulas.
+#include "runtime/Trainer.h"
+#include "FakeExecutor.h"
+#include "TestFiles.h"
+#include "ir/base/Error.h"
+#include "runtime/Weights.h"
+#include "llvm/Support/JSON.h"
+#include <gtest/gtest.h>
+
+using namespace shardc;
+using namespace shardc::test;
+
+namespace {
+
+constexpr int64_t kBatch = 2;
+
+struct TrainerTest : testing::Test {
+  TemporaryFolder folder;
+  plan::Plan plan = regressionPlan(kBatch);
+  FakeExecutor executor{kBatch};
+  std::vector<float> x = {1, 2, 0.5, -1, 3, 0, -2, 1, 0.25, 4};
+  std::vector<int64_t> ids = {3, 1, 4, 1, 5};
+  TrainOptions options;
+  std::vector<StepReport> reports;
+  std::vector<EvalReport> evals;
+
+  std::string data(int64_t rows = 5) {
+    std::string path = folder.path("data.safetensors");
+    llvm::cantFail(writeSafetensors(
+        path, {{"x", DType::F32, {rows, 2}, x.data()}, {"ids", DType::I64, {rows}, ids.data()}}));
+    return path;
+  }
+  void SetUp() override {
+    options.data = {data()};
+    options.shuffle = false;
+    options.maxSteps = 5;
+    options.learningRate = 0.05;
+    options.schedule = ScheduleType::Linear;
+  }
+  llvm::Expected<TrainResults> run(const volatile std::sig_atomic_t *stop = nullptr) {
+    auto trainer = Trainer::create(plan, executor, options);
+    if (!trainer)
+      return trainer.takeError();
+    if (llvm::Error error = (*trainer)->openOutputs())
+      return error;
+    auto onStep = [&](const StepReport &r, int64_t) { reports.push_back(r); };
+    auto onEval = [&](int64_t, const EvalReport &r) { evals.push_back(r); };
+    return (*trainer)->run({onStep, onEval, stop});
+  }
+  std::string read(llvm::StringRef path) {
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    return buffer ? (*buffer)->getBuffer().str() : "missing";
+  }
+};
+
+TEST_F(TrainerTest, FollowsTheFormulas) {
+  options.outputDir = folder.path("out");
+  options.dumpGradients = folder.path("g.safetensors");
+  options.saveWeights = folder.path("w.safetensors");
+  TrainResults results = llvm::cantFail(run());
+
+  double w[2] = {0, 0}, meanLoss = 0, firstGradient[2];
+  ASSERT_EQ(reports.size(), 5u);
+  for (int step = 0; step < 5; ++step) {
+    double loss = 0, gradient[2] = {0, 0};
+    for (int k = 0; k < 2; ++k) {
+      int row = (step % 2) * 2 + k; // 5 rows make two steps an epoch; the last row is left out
+      double error = w[0] * x[2 * row] + w[1] * x[2 * row + 1] - ids[row];
+      loss += error * error / 2;
+      for (int i = 0; i < 2; ++i)
+        gradient[i] += error * x[2 * row + i];
+    }
+    double rate = 0.05 * (5 - step) / 5;
+    EXPECT_EQ(reports[step].step, step + 1);
+    EXPECT_NEAR(reports[step].loss, loss, 1e-5 * loss);
+    EXPECT_NEAR(reports[step].learningRate, rate, 1e-15);
+    EXPECT_NEAR(reports[step].gradNorm, std::hypot(gradient[0], gradient[1]), 1e-5);
+    for (int i = 0; i < 2; ++i) {
+      w[i] -= rate * gradient[i];
+      if (step == 0)
+        firstGradient[i] = gradient[i];
+    }
+    meanLoss += loss / 5;
+  }
+  EXPECT_EQ(results.steps, 5);
+  EXPECT_FALSE(results.interrupted);
+  EXPECT_NEAR(results.loss, meanLoss, 1e-5);
+  EXPECT_EQ(results.epoch, 2.5);
+  EXPECT_EQ(results.samples, 10);
+
+  auto gradients = llvm::cantFail(ArrayFile::open(options.dumpGradients));
+  ASSERT_EQ(gradients->arrays().size(), 1u); // "b.bias" is frozen
+  EXPECT_EQ(gradients->find("w")->dims, (Dims{1, 2}));
+  float values[2];
+  std::memcpy(values, llvm::cantFail(gradients->data(*gradients->find("w"))), 8);
+  EXPECT_NEAR(values[0], firstGradient[0], 1e-5);
+  EXPECT_NEAR(values[1], firstGradient[1], 1e-5);
+
+  auto weights = llvm::cantFail(ArrayFile::open(options.saveWeights));
+  EXPECT_EQ(weights->arrays().size(), 2u);
+  std::memcpy(values, llvm::cantFail(weights->data(*weights->find("w"))), 8);
+  EXPECT_NEAR(values[0], w[0], 1e-5);
+  EXPECT_NEAR(values[1], w[1], 1e-5);
+  EXPECT_EQ(read(options.saveWeights), read(options.outputDir + "/model.safetensors"));
+}
+
+TEST_F(TrainerTest, WritesLogAndResults) {
+  options.outputDir = folder.path("deep/er/out");
+  options.evalData = options.data;
+  options.evalSteps = 2;
+  llvm::cantFail(run());
+  llvm::SmallVector<llvm::StringRef> lines;
+  std::string text = read(options.outputDir + "/log.jsonl");
+  llvm::StringRef(text).rtrim().split(lines, '\n');
+  ASSERT_EQ(lines.size(), 8u); // five steps; evaluated after 2, 4 and at the end
+  size_t steps = 0;
+  for (llvm::StringRef line : lines) {
+    auto json = llvm::cantFail(llvm::json::parse(line));
+    const llvm::json::Object &object = *json.getAsObject();
+    if (object.get("eval_loss"))
+      continue;
+    EXPECT_EQ(object.size(), 6u);
+    EXPECT_EQ(object.getInteger("step"), reports[steps].step);
+    EXPECT_NEAR(*object.getNumber("loss"), reports[steps].loss, 1e-8 * reports[steps].loss);
+    EXPECT_EQ(object.getNumber("learning_rate"), reports[steps].learningRate);
+    EXPECT_TRUE(object.getNumber("step_ms") && object.getNumber("samples_per_second") &&
+                object.getNumber("grad_norm"));
+    ++steps;
+  }
+  EXPECT_TRUE(lines[2].starts_with("{\"step\": 2, \"eval_loss\": ")) << lines[2].str();
+  auto results = llvm::cantFail(llvm::json::parse(read(options.outputDir + "/train_results.json")));
+  for (const char *key : {"epoch", "train_loss", "train_runtime", "train_samples_per_second",
+                          "train_steps_per_second", "eval_loss", "eval_accuracy"})
+    EXPECT_TRUE(results.getAsObject()->getNumber(key)) << key;
+}
+
+// Five rows in batches of two: the sixth place is filled with a target that does not count.
+TEST_F(TrainerTest, EvaluatesEveryRowOnce) {
+  options.evalData = options.data;
+  options.maxSteps = 1;
+  options.learningRate = 0; // weights stay 0: the loss is the mean of ids^2
+  llvm::cantFail(run());
+  ASSERT_EQ(evals.size(), 1u);
+  EXPECT_NEAR(evals[0].loss, (9 + 1 + 16 + 1 + 25) / 5.0, 1e-9);
+  EXPECT_EQ(evals[0].samples, 5);
+  EXPECT_EQ(evals[0].accuracy, 1.0); // "correct" of the fake counts all rows
+}
+
+TEST_F(TrainerTest, CountsEpochs) {
+  options.maxSteps = 0;
+  options.epochs = 1.5;
+  EXPECT_EQ(llvm::cantFail(run()).steps, 3);
+}
+
+TEST_F(TrainerTest, StopsOnNan) {
+  options.stopOnNan = true;
+  executor.nanAtStep = 3;
+  options.outputDir = folder.path("out");
+  auto results = run();
+  ASSERT_FALSE(bool(results));
+  std::string message;
+  llvm::handleAllErrors(results.takeError(), [&](const UserError &error) {
+    EXPECT_EQ(error.code(), Exit::Fault);
+    message = error.text().str();
+  });
+  EXPECT_EQ(message, "step 3: loss is not finite: got nan, wanted a number");
+  EXPECT_EQ(executor.updates, 2); // the third update did not happen
+  EXPECT_EQ(llvm::StringRef(read(options.outputDir + "/log.jsonl")).count('\n'), 2u);
+}
+
+TEST_F(TrainerTest, GoesOnWithNanUnlessTold) {
+  executor.nanAtStep = 3;
+  options.outputDir = folder.path("out");
+  EXPECT_EQ(llvm::cantFail(run()).steps, 5);
+  EXPECT_NE(read(options.outputDir + "/log.jsonl").find("{\"step\": 3, \"loss\": null,"),
+            std::string::npos);
+}
+
+TEST_F(TrainerTest, SavesWhenInterrupted) {
+  options.saveWeights = folder.path("w.safetensors");
+  std::sig_atomic_t stop = 1;
+  TrainResults results = llvm::cantFail(run(&stop));
+  EXPECT_TRUE(results.interrupted);
+  EXPECT_EQ(results.steps, 0);
+  EXPECT_EQ(messageOf(ArrayFile::open(options.saveWeights)), "no error");
+}
+
+TEST_F(TrainerTest, RefusesBadDataBeforeTheFirstStep) {
+  options.data = {data(1)};
+  EXPECT_EQ(messageOf(run()), "data.safetensors: too few rows: got 1, wanted at least 2 (batch 2 x "
+                              "ranks 1 x accumulate 1)");
+  ids[4] = 10;
+  options.data = {data()};
+  EXPECT_EQ(messageOf(run()),
+            "data.safetensors/ids: value out of range in row 4: got 10, wanted 0 to 9 or -1");
+}
+
+TEST_F(TrainerTest, RefusesOutputsThatCannotBeWritten) {
+  options.outputDir = folder.write("file", "text");
+  EXPECT_EQ(messageOf(run()), "file: cannot be written: Not a directory");
+  options.outputDir.clear();
+  options.saveWeights = folder.path("none/w.safetensors");
+  EXPECT_EQ(messageOf(run()), "none/w.safetensors: cannot be written: No such file or directory");
+}
+
+} // namespace
