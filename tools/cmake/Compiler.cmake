@@ -20,8 +20,8 @@ target_include_directories(shardc_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} 
 target_compile_definitions(shardc_options INTERFACE SHARDC_VERSION="${PROJECT_VERSION}")
 target_compile_options(shardc_options INTERFACE
   -Wall -Wextra -Wno-unused-parameter -fno-exceptions -fno-rtti
-  # Two of GCC's that are wrong more often than right, each in its own way in each version and optimisation level.
-  -Wno-maybe-uninitialized $<$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>:-Wno-dangling-reference>)
+  # GCC's that are wrong more often than right, each in its own way in each version and optimisation level.
+  -Wno-maybe-uninitialized -Wno-dangling-pointer $<$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>:-Wno-dangling-reference>)
 target_link_libraries(shardc_options INTERFACE ${LLVM_SUPPORT_LIBS})
 
 set(SHARDC_SANITIZE "" CACHE STRING "sanitizers, as after -fsanitize=")
