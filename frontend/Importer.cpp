@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/Importer.h"
+#include "frontend/BatchMajor.h"
+#include "frontend/BindDims.h"
+#include "frontend/Finish.h"
+#include "frontend/Loss.h"
+#include "frontend/MaskedLoss.h"
+#include "frontend/NormaliseGraph.h"
+#include "frontend/Quoted.h"
+#include "frontend/TensorValue.h"
+#include "ir/base/Error.h"
+
+namespace shardc {
+namespace {
+
+class Importer final : public ImportServices {
+public:
+  Importer(const OnnxModel &model, const ImportOptions &options)
+      : ImportServices(model, notes_), model_(model), options_(options), graph_(std::make_unique<Graph>()),
+        b_(*graph_) {}
+  llvm::Expected<std::unique_ptr<Graph>> run();
+  std::vector<std::string> takeNotes() { return std::move(notes_.notes); }
+
+private:
+  using Scope = llvm::StringMap<Value *>;
+
+  void chooseNodes();
+  llvm::Error readParameters();
+  llvm::Error makeInputs();
+  llvm::Error importNodes();
+  llvm::Error unsupportedError() const;
+  llvm::Error setOutputs();
+  llvm::Error finish();
+  void report();
+
+  void importNode(const onnx::NodeProto &node, int index);
+  void bindOutputs(NodeContext &n);
+  /// Null after a mistake, or where an unsupported node is the source (then `poisoned` is set).
+  Value *resolve(llvm::StringRef name, bool &poisoned);
+  Value *parameter(int index, bool transposed);
+  llvm::SmallVector<Value *> inlineBranch(const onnx::GraphProto &branch) override;
+  bool isRead(llvm::StringRef name) const override { return needed_.contains(name); }
+  Value *maskedLabels(const onnx::NodeProto &node, Value *labels, Value *mask);
+  Value *shiftedLabels(Value *labels);
+
+  const OnnxModel &model_;
+  const ImportOptions &options_;
+  ImportNotes notes_;
+  std::unique_ptr<Graph> graph_;
+  Emitter b_;
+  LossChoice loss_;
+  llvm::StringMap<int> producers_; ///< node of the top-level graph, by value
+  llvm::DenseMap<int, MaskedLoss> masked_;
+  std::vector<bool> live_;         ///< nodes that an output needs
+  llvm::StringSet<> needed_;       ///< names that those read, and outputs
+  int64_t batch_ = 1;
+
+  ParameterTable parameters_;
+  llvm::DenseMap<std::pair<int, int>, std::pair<int, bool>> uses_; ///< (node, input) -> (parameter, transposed)
+  llvm::DenseMap<int, const DroppedBias *> biases_;                ///< by node
+  llvm::StringMap<std::pair<int, bool>> byName_;                   ///< the same by the name that is read
+  llvm::DenseMap<std::pair<int, int>, Value *> made_;              ///< (parameter, transposed)
+
+  std::vector<Scope> scopes_ = std::vector<Scope>(1);
+  llvm::StringMap<std::string> aliases_; ///< outputs of Identity
+  Value *labels_ = nullptr;
+};
+
+/// Names that a node reads, its subgraphs included.
+template <typename F> void forEachRead(const onnx::NodeProto &node, F visit, int depth = 0) {
+  for (const std::string &name : node.input())
+    if (!name.empty())
+      visit(name);
+  if (depth > 32)
+    return;
+  for (const onnx::AttributeProto &attr : node.attribute())
+    if (attr.has_g()) {
+      for (const onnx::NodeProto &inner : attr.g().node())
+        forEachRead(inner, visit, depth + 1);
+      for (const onnx::ValueInfoProto &output : attr.g().output())
+        visit(output.name());
+    }
+}
+
+/// What the wanted outputs need, from the end to the front.
+void Importer::chooseNodes() {
+  const onnx::GraphProto &graph = model_.graph();
+  for (int i = 0; i < graph.node_size(); ++i)
+    for (const std::string &name : graph.node(i).output())
+      if (!name.empty())
+        producers_[name] = i;
+  masked_ = findMaskedLosses(graph, producers_);
+  for (const onnx::ValueInfoProto &output : graph.output())
+    if (loss_.kind == LossChoice::Kind::None || output.name() == loss_.output)
+      needed_.insert(output.name());
+  live_.resize(graph.node_size());
+  for (int i = graph.node_size(); i-- > 0;) {
+    const onnx::NodeProto &node = graph.node(i);
+    live_[i] = llvm::any_of(node.output(), [&](const std::string &name) { return needed_.contains(name); });
+    if (!live_[i])
+      continue;
+    if (auto it = masked_.find(i); it != masked_.end()) {
+      for (const std::string *name : {&it->second.scores, &it->second.labels, &it->second.mask})
+        needed_.insert(*name);
+      continue;
+    }
+    forEachRead(node, [&](const std::string &name) { needed_.insert(name); });
+  }
+}
+
+llvm::Error Importer::readParameters() {
+  auto table = findParameters(model_, options_.parameters);
+  if (!table)
+    return table.takeError();
+  parameters_ = std::move(*table);
+  for (const ParameterUse &use : parameters_.uses) {
+    uses_[{use.node, use.input}] = {use.parameter, use.transposed};
+    const onnx::NodeProto &node = model_.graph().node(use.node);
+    if (use.input < node.input_size())
+      byName_.try_emplace(node.input(use.input), use.parameter, use.transposed);
+  }
+  for (const DroppedBias &bias : parameters_.biases)
+    biases_[bias.node] = &bias;
+  llvm::append_range(notes_.notes, parameters_.notes);
+  return llvm::Error::success();
+}
+
+static ValueSource sourceOf(const ModelParameter &p) {
+  ValueSource source;
+  using State = TensorSource::State;
+  source.kind = p.source.state == State::Zeros    ? ValueSource::Zero
+                : p.source.state == State::Absent ? ValueSource::Absent
+                                                  : ValueSource::File;
+  source.file = p.source.file;
+  source.offset = p.source.offset;
+  source.length = p.source.length;
+  source.dtype = p.source.dtype;
+  source.transposed = p.transposed;
+  return source;
+}
+
+Value *Importer::parameter(int index, bool transposed) {
+  Value *&value = made_[{index, transposed}];
+  if (value)
+    return value;
+  const ModelParameter &p = parameters_.parameters[index];
+  if (transposed) {
+    Value *plain = parameter(index, false);
+    std::string place = b_.place().str();
+    b_.setPlace(p.name);
+    Value *turned = b_.transpose(plain, {1, 0});
+    b_.setPlace(place);
+    return made_[{index, transposed}] = turned;
+  }
+  if (p.source.state != TensorSource::State::Zeros && p.source.state != TensorSource::State::Absent &&
+      p.source.file.empty() && p.source.numElements() > 0) {
+    b_.fail("parameter " + quoted(p.name) + ": its values are stored in a form that cannot be read in place",
+            "save the model with raw_data or external data");
+    return nullptr;
+  }
+  Op *op = graph_->create(kParam, {}, {{"name", p.name}}, {Type(p.dtype, p.dims)}, nullptr, valueName(p.name));
+  op->place = p.name;
+  value = op->result();
+  Parameter parameter;
+  parameter.name = p.name;
+  parameter.ties.append(p.otherNames.begin(), p.otherNames.end());
+  parameter.type = value->type();
+  parameter.source = sourceOf(p);
+  parameter.value = value;
+  graph_->parameters.push_back(std::move(parameter));
+  return value;
+}
+
+llvm::Error Importer::makeInputs() {
+  llvm::StringSet<> needed;
+  for (auto &entry : needed_)
+    if (!options_.constants.contains(entry.first()))
+      needed.insert(entry.first());
+  bool shift = options_.shiftRight && needed.contains("decoder_input_ids");
+  if (options_.shiftRight && !shift)
+    return userError("--shift-right: got a model that does not read 'decoder_input_ids', wanted one that does");
+  auto bound = bindDims(model_, options_, needed);
+  if (!bound)
+    return bound.takeError();
+  batch_ = bound->batch;
+  for (const BoundInput &input : bound->inputs) {
+    bool shifted = shift && input.name == "decoder_input_ids";
+    if (shifted && needed.contains(options_.labels))
+      return userError("--shift-right: got a model that reads both 'decoder_input_ids' and " + quoted(options_.labels));
+    Value *value = makeInput(b_, shifted ? options_.labels : input.name, input.type);
+    value->setBatchMajor(input.batchMajor);
+    if (shifted || input.name == options_.labels)
+      labels_ = value;
+    scopes_[0][input.name] = shifted ? shiftedLabels(value) : value;
+  }
+  for (const onnx::ValueInfoProto &input : model_.graph().input())
+    if (auto it = options_.constants.find(input.name()); it != options_.constants.end())
+      scopes_[0][input.name()] = b_.constant(it->second);
+  return b_.takeError();
+}
+
+/// [start, labels without the last], what is ignored replaced by the padding.
+Value *Importer::shiftedLabels(Value *labels) {
+  const Type &type = labels->type();
+  b_.setPlace("shift_right");
+  if (type.rank() != 2 || type.dtype != DType::I64) {
+    b_.fail("decoder_input_ids: got " + toString(type) + ", wanted i64 ids of 2 dims");
+    return nullptr;
+  }
+  auto id = [&](int64_t value) { return b_.scalar(DType::I64, double(value)); };
+  Value *start = b_.expand(id(options_.shiftRight->start), {type.dims[0], 1});
+  Value *known = b_.where(b_.emit(kEqual, {labels, id(options_.ignoreIndex)}), id(options_.shiftRight->pad), labels);
+  return b_.concat({start, b_.sliceAxis(known, 1, 0, type.dims[1] - 1)}, 1);
+}
+
+Value *Importer::resolve(llvm::StringRef name, bool &poisoned) {
+  for (int steps = 0; steps < 1000; ++steps) {
+    for (size_t i = scopes_.size(); i-- > 0;)
+      if (auto it = scopes_[i].find(name); it != scopes_[i].end()) {
+        poisoned |= !it->second;
+        return it->second;
+      }
+    auto alias = aliases_.find(name);
+    if (alias == aliases_.end())
+      break;
+    name = alias->second;
+  }
+  if (auto it = byName_.find(name); it != byName_.end())
+    return parameter(it->second.first, it->second.second);
+  const onnx::TensorProto *initializer = model_.initializer(name);
+  if (!initializer) {
+    b_.fail("input " + quoted(name) + " is not defined");
+    return nullptr;
+  }
+  auto tensor = tensorValue(model_, *initializer, "initializer " + quoted(name));
+  if (!tensor) {
+    b_.fail(llvm::toString(tensor.takeError()));
+    return nullptr;
+  }
+  return scopes_[0][name] = b_.constant(std::move(*tensor));
+}
+
+/// Rows that were not selected get the label that the loss ignores.
+Value *Importer::maskedLabels(const onnx::NodeProto &node, Value *labels, Value *mask) {
+  if (labels->type().rank() != 1 || mask->type().dims != labels->type().dims || mask->type().dtype != DType::Bool) {
+    b_.fail("rows selected by a condition: got labels " + toString(labels->type()) + " and a condition " +
+            toString(mask->type()) + ", wanted one label and one condition a row");
+    return nullptr;
+  }
+  int64_t ignore = -100;
+  for (const onnx::AttributeProto &attr : node.attribute())
+    if (attr.name() == "ignore_index")
+      ignore = attr.i();
+  return b_.where(mask, labels, b_.scalar(labels->type().dtype, double(ignore)));
+}
+
+void Importer::importNode(const onnx::NodeProto &node, int index) {
+  const std::string &type = node.op_type();
+  b_.setPlace(node.name().empty() ? describeNode(node) : node.name());
+  auto unsupported = [&](const llvm::Twine &reason) {
+    notes_.unsupported.push_back({b_.place().str(), type, reason.str()});
+    for (const std::string &output : node.output())
+      if (!output.empty())
+        scopes_.back()[output] = nullptr;
+  };
+  if (!node.domain().empty() && node.domain() != "ai.onnx")
+    return unsupported("domain " + quoted(node.domain()) +
+                       " is not ONNX's own: export without the other runtime's optimisations");
+  const NodeRule *rule = findNodeRule(type);
+  const OpDef *def = rule ? nullptr : findOneToOne(type);
+  if (!rule && !def)
+    return unsupported("there is no rule for it");
+  // Not looked at before someone reads it: it may stand between a parameter and its users.
+  if (type == "Identity" && node.input_size() == 1 && node.output_size() == 1 && scopes_.size() == 1) {
+    aliases_[node.output(0)] = node.input(0);
+    return;
+  }
+
+  llvm::SmallVector<Value *> inputs;
+  bool poisoned = false;
+  auto masked = index < 0 ? masked_.end() : masked_.find(index);
+  if (masked != masked_.end()) {
+    inputs = {resolve(masked->second.scores, poisoned), resolve(masked->second.labels, poisoned)};
+    Value *mask = resolve(masked->second.mask, poisoned);
+    if (!poisoned && !b_.failed())
+      inputs[1] = maskedLabels(node, inputs[1], mask);
+  } else {
+    for (int i = 0; i < node.input_size(); ++i) {
+      auto use = index < 0 ? uses_.end() : uses_.find({index, i});
+      if (use != uses_.end())
+        inputs.push_back(parameter(use->second.first, use->second.second));
+      else
+        inputs.push_back(node.input(i).empty() ? nullptr : resolve(node.input(i), poisoned));
+    }
+    if (auto bias = index < 0 ? biases_.end() : biases_.find(index); bias != biases_.end()) {
+      inputs.resize(std::max<size_t>(inputs.size(), bias->second->input + 1), nullptr);
+      inputs[bias->second->input] = parameter(bias->second->parameter, false);
+    }
+  }
+  if (b_.failed())
+    return;
+  while (!inputs.empty() && !inputs.back())
+    inputs.pop_back();
+  NodeContext n(*this, b_, node, inputs, model_.opset());
+  if (!poisoned) {
+    unsigned least = rule ? rule->least : 0;
+    if (inputs.size() < least || (rule && rule->most != kAnyNumber && inputs.size() > rule->most))
+      return b_.fail("number of inputs: got " + llvm::Twine(inputs.size()) + ", wanted " + llvm::Twine(least) +
+                     (rule->most == least ? "" : " or more"));
+    for (unsigned i = 0; i < least; ++i)
+      if (!inputs[i])
+        return b_.fail("input " + llvm::Twine(i) + " is absent");
+    if (rule)
+      rule->import(n);
+    else
+      importOneToOne(n, *def);
+  }
+  if (!b_.failed())
+    bindOutputs(n);
+}
+
+void Importer::bindOutputs(NodeContext &n) {
+  bool none = n.isUnsupported() || n.outputs().empty() || llvm::all_of(n.outputs(), [](Value *v) { return !v; });
+  for (int i = 0; i < n.proto.output_size(); ++i) {
+    const std::string &name = n.proto.output(i);
+    if (name.empty())
+      continue;
+    Value *value = n.outputs()[i];
+    // An output that the rule does not make is an error for those who read it only.
+    scopes_.back()[name] = value;
+    if (!value && !none && needed_.contains(name))
+      n.unsupported("output " + llvm::Twine(i) + " is not available");
+    if (value && value->op()->place == b_.place() && !value->op()->is(kConstant))
+      graph_->rename(value, valueName(name));
+  }
+}
+
+llvm::SmallVector<Value *> Importer::inlineBranch(const onnx::GraphProto &branch) {
+  std::string place = b_.place().str();
+  scopes_.emplace_back();
+  llvm::SmallVector<Value *> values;
+  for (const onnx::TensorProto &initializer : branch.initializer()) {
+    auto tensor = tensorValue(model_, initializer, "initializer " + quoted(initializer.name()));
+    if (!tensor)
+      b_.fail(llvm::toString(tensor.takeError()));
+    else
+      scopes_.back()[initializer.name()] = b_.constant(std::move(*tensor));
+  }
+  for (const onnx::NodeProto &node : branch.node())
+    if (!b_.failed())
+      importNode(node, -1);
+  bool poisoned = false;
+  for (const onnx::ValueInfoProto &output : branch.output())
+    values.push_back(b_.failed() ? nullptr : resolve(output.name(), poisoned));
+  scopes_.pop_back();
+  if (!b_.failed())
+    b_.setPlace(place);
+  return values;
+}
+
+llvm::Error Importer::importNodes() {
+  const onnx::GraphProto &graph = model_.graph();
+  for (int i = 0; i < graph.node_size(); ++i) {
+    if (live_[i])
+      importNode(graph.node(i), i);
+    if (auto error = b_.takeError()) {
+      // Mistakes of one node; what is unsupported before it matters more.
+      if (notes_.unsupported.empty())
+        return error;
+      llvm::consumeError(std::move(error));
+      break;
+    }
+  }
+  return unsupportedError();
+}
+
+llvm::Error Importer::unsupportedError() const {
+  if (notes_.unsupported.empty())
+    return llvm::Error::success();
+  constexpr size_t kMost = 50;
+  std::string list;
+  for (size_t i = 0; i < std::min(notes_.unsupported.size(), kMost); ++i) {
+    const auto &u = notes_.unsupported[i];
+    list += "\n  " + u.node + " (opset " + std::to_string(model_.opset()) + ") at " + quoted(u.place) + ": " + u.reason;
+  }
+  if (notes_.unsupported.size() > kMost)
+    list += "\n  and " + std::to_string(notes_.unsupported.size() - kMost) + " more";
+  return userError(model_.path() + ": nodes that are not supported: got " + llvm::Twine(notes_.unsupported.size()) +
+                       list,
+                   "export for training: torch.onnx.export(model.train(), ..., dynamo=False, opset_version=17, "
+                   "training=TrainingMode.TRAINING, do_constant_folding=False)");
+}
+
+llvm::Error Importer::setOutputs() {
+  bool poisoned = false;
+  for (const onnx::ValueInfoProto &output : model_.graph().output()) {
+    if (!needed_.contains(output.name()))
+      continue;
+    b_.setPlace("output " + output.name());
+    Value *value = resolve(output.name(), poisoned);
+    if (!value || b_.failed())
+      return b_.takeError();
+    if (loss_.kind == LossChoice::Kind::None)
+      graph_->addOutput(output.name(), value);
+    else if (output.name() == loss_.output)
+      attachLoss(b_, loss_, options_, value, labels_, notes_);
+  }
+  return b_.takeError();
+}
+
+llvm::Error Importer::finish() {
+  eraseUnused(*graph_);
+  markBatchMajor(*graph_, batch_);
+  if (auto error = chooseTrainables(*graph_, options_.freeze))
+    return error;
+  assignLayers(*graph_);
+  boundInputs(*graph_);
+  Attrs &attrs = graph_->attrs;
+  attrs.set("opset", int64_t(model_.opset()));
+  attrs.set("ir_version", model_.irVersion());
+  attrs.set("producer", model_.producer());
+  attrs.set("model_hash", model_.hash().str());
+  attrs.set("batch", batch_);
+  return llvm::Error::success();
+}
+
+void Importer::report() {
+  if (notes_.foldedIfs)
+    notes_.notes.push_back(std::to_string(notes_.foldedIfs) + " If nodes had a condition that the shapes decide");
+  if (!notes_.activeDropouts || notes_.idleDropouts.empty())
+    return;
+  notes_.notes.push_back(std::to_string(notes_.idleDropouts.size()) +
+                         " Dropout nodes do nothing, though others are active in training: " +
+                         quoted(notes_.idleDropouts[0]) +
+                         (notes_.idleDropouts.size() > 1 ? ", ..." : "") +
+                         " (the exporter lost the dropout of attention: export with attn_implementation=\"eager\")");
+}
+
+llvm::Expected<std::unique_ptr<Graph>> Importer::run() {
+  auto choice = chooseLoss(model_, options_);
+  if (!choice)
+    return choice.takeError();
+  loss_ = std::move(*choice);
+  chooseNodes();
+  for (auto step : {&Importer::readParameters, &Importer::makeInputs, &Importer::importNodes, &Importer::setOutputs,
+                    &Importer::finish})
+    if (auto error = (this->*step)())
+      return error;
+  report();
+  return std::move(graph_);
+}
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<Graph>> importOnnx(const OnnxModel &model, const ImportOptions &options,
+                                                  std::vector<std::string> *notes) {
+  Importer importer(model, options);
+  auto graph = importer.run();
+  if (notes)
+    *notes = importer.takeNotes();
+  return graph;
+}
+
+} // namespace shardc
