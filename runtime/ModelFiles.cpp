@@ -15,31 +15,33 @@ namespace path = llvm::sys::path;
 
 ModelFiles::ModelFiles(const plan::Plan &plan, llvm::StringRef planPath,
                        llvm::StringRef replacement)
-    : plan_(plan), path_(replacement.empty() ? plan.model().path() : replacement.str()) {
-  if (path::is_relative(path_) && !llvm::sys::fs::exists(path_)) {
+    : plan_(plan), model_(replacement.empty() ? plan.model().path() : replacement.str()),
+      replaced_(!replacement.empty()) {
+  if (!replaced_ && path::is_relative(model_) && !llvm::sys::fs::exists(model_)) {
     llvm::SmallString<128> beside(path::parent_path(planPath));
-    path::append(beside, path_);
+    path::append(beside, model_);
     if (llvm::sys::fs::exists(beside))
-      path_ = std::string(beside);
+      model_ = std::string(beside);
   }
 }
 
 ModelFiles::~ModelFiles() = default;
 
+std::string ModelFiles::placeOf(llvm::StringRef file) const {
+  if (!replaced_ && path::is_absolute(file) && llvm::sys::fs::exists(file))
+    return file.str();
+  if (path::filename(file) == path::filename(plan_.model().path()))
+    return model_;
+  llvm::SmallString<128> beside(path::parent_path(model_));
+  path::append(beside, path::is_absolute(file) ? path::filename(file) : file);
+  return std::string(beside);
+}
+
 llvm::Expected<const llvm::MemoryBuffer *> ModelFiles::open(llvm::StringRef file) {
-  std::unique_ptr<llvm::MemoryBuffer> &buffer = files_[file.str()];
+  std::string place = placeOf(file);
+  std::unique_ptr<llvm::MemoryBuffer> &buffer = files_[place];
   if (buffer)
     return buffer.get();
-  // The plan was made of the model at `model().path()`; external files lie beside it, wherever that
-  // is now.
-  bool isModel = file == plan_.model().path() || file == path::filename(plan_.model().path());
-  llvm::SmallString<128> place(path_);
-  if (!isModel && path::is_absolute(file)) {
-    place = file;
-  } else if (!isModel) {
-    place = path::parent_path(path_);
-    path::append(place, file);
-  }
   llvm::sys::fs::file_status status;
   std::error_code code = llvm::sys::fs::status(place, status);
   if (!code && !llvm::sys::fs::is_regular_file(status))
@@ -49,13 +51,34 @@ llvm::Expected<const llvm::MemoryBuffer *> ModelFiles::open(llvm::StringRef file
   if (code || !opened)
     return userError(
         place + ": weights cannot be opened: " + (code ? code : opened.getError()).message(),
-        "the plan takes them from the model file: put it back, or give --weights FILE");
-  if (isModel && !plan_.model().sha256().empty() &&
-      fileHash((*opened)->getBuffer()) != plan_.model().sha256())
-    return userError(place + ": the model file changed after the plan was made",
-                     "compile the plan again, or give --weights FILE.safetensors");
+        "the plan takes them from the model: put the file back, or give --weights FILE");
   buffer = std::move(*opened);
   return buffer.get();
+}
+
+/// Offsets are worth nothing in another file than the one that the compiler read.
+llvm::Error ModelFiles::checkModel() {
+  if (checked_)
+    return llvm::Error::success();
+  checked_ = true;
+  // A source inside the model tells where the model was; a model with external weights only may be
+  // gone.
+  std::string file = plan_.model().path();
+  for (const plan::Parameter &parameter : plan_.parameters())
+    if (path::filename(parameter.source().file()) == path::filename(file)) {
+      file = parameter.source().file();
+      break;
+    }
+  if (plan_.model().sha256().empty() || !llvm::sys::fs::exists(placeOf(file)))
+    return llvm::Error::success();
+  auto buffer = open(file);
+  if (!buffer)
+    return buffer.takeError();
+  if (fileHash((*buffer)->getBuffer()) != plan_.model().sha256())
+    return userError((*buffer)->getBufferIdentifier() +
+                         ": the model file changed after the plan was made",
+                     "compile the plan again, or give --weights FILE.safetensors");
+  return llvm::Error::success();
 }
 
 /// The transpose of [columns, rows] into [rows, columns], in blocks that stay in the cache.
@@ -69,6 +92,8 @@ static void transpose(const char *from, char *to, int64_t rows, int64_t columns,
 }
 
 llvm::Error ModelFiles::load(const plan::Parameter &parameter, void *to, DType dtype) {
+  if (llvm::Error error = checkModel())
+    return error;
   const plan::ValueSource &source = parameter.source();
   auto file = open(source.file());
   if (!file)

@@ -15,8 +15,9 @@ namespace shardc {
 
 class ModelFiles {
 public:
-  /// The model is `replacement` if that is given, else the path in the plan: as it is, or, if it is
-  /// relative and not found, from the plan's folder. Nothing is opened yet.
+  /// Files lie where the plan says. Where that is gone, the model is looked for at the path that
+  /// the compiler was given, from here and from the plan's folder, and external files beside it.
+  /// With a `replacement` for the model only there and beside it. Nothing is opened yet.
   ModelFiles(const plan::Plan &plan, llvm::StringRef planPath, llvm::StringRef replacement);
   ~ModelFiles();
 
@@ -26,12 +27,14 @@ public:
   llvm::Error load(const plan::Parameter &parameter, void *to, DType dtype);
 
 private:
+  std::string placeOf(llvm::StringRef file) const;
   llvm::Expected<const llvm::MemoryBuffer *> open(llvm::StringRef file);
+  llvm::Error checkModel();
 
   const plan::Plan &plan_;
-  std::string path_; ///< of the model
-  std::map<std::string, std::unique_ptr<llvm::MemoryBuffer>>
-      files_; ///< mapped, by name in the plan
+  std::string model_; ///< path that the compiler was given, or the replacement
+  bool replaced_, checked_ = false;
+  std::map<std::string, std::unique_ptr<llvm::MemoryBuffer>> files_; ///< mapped, by place
 };
 
 } // namespace shardc

@@ -82,6 +82,19 @@ TEST_F(WeightsTest, RefuseAModelThatChanged) {
   EXPECT_EQ(load(), "model.onnx: weights cannot be opened: No such file or directory");
 }
 
+// The plan records absolute paths; what was moved is found beside the plan.
+TEST_F(WeightsTest, AreFoundAfterAMove) {
+  std::string path = modelFile();
+  for (int i = 0; i < 2; ++i)
+    plan.mutable_parameters(i)->mutable_source()->set_file(path);
+  EXPECT_EQ(load(), "no error");
+  for (int i = 0; i < 2; ++i)
+    plan.mutable_parameters(i)->mutable_source()->set_file("/nowhere/model.onnx");
+  EXPECT_EQ(load(), "no error");
+  options.file = folder.path("other.onnx"); // --weights: there and nowhere else
+  EXPECT_EQ(load(), "other.onnx: weights cannot be opened: No such file or directory");
+}
+
 TEST_F(WeightsTest, RefuseSizesThatDoNotFit) {
   modelFile();
   plan.mutable_parameters(0)->mutable_source()->set_length(4);
