@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// shardc: an ONNX model becomes a training plan.
+#include "frontend/Importer.h"
+#include "ir/base/Error.h"
+#include "ir/base/File.h"
+#include "ir/graph/Text.h"
+#include "ir/plan/Report.h"
+#include "llvm/Support/raw_ostream.h"
+#include "passes/Pipeline.h"
+#include "tools/common/CommandLine.h"
+#include "tools/flags/DebugFlags.h"
+#include "tools/common/Report.h"
+#include "tools/flags/Arguments.h"
+
+using namespace llvm;
+using namespace shardc;
+
+namespace {
+
+cl::OptionCategory modelCategory("Model"), stepCategory("Training step"), planCategory("Sharding and memory"),
+    outputCategory("Output");
+DebugFlags debugFlags;
+
+cl::opt<std::string> modelPath(cl::Positional, cl::desc("MODEL.onnx"), cl::Required);
+cl::opt<std::string> outputPath("o", cl::desc("where the plan goes"), cl::value_desc("FILE.plan"), cl::cat(outputCategory));
+cl::opt<std::string> emit("emit", cl::desc("what to write: ir, plan or plan-text"), cl::init("plan"), cl::cat(outputCategory));
+
+cl::list<std::string> dims("dim", cl::desc("bind symbolic dimensions"), cl::value_desc("NAME=V[,NAME=V]"), cl::cat(modelCategory));
+cl::opt<std::string> batch("batch", cl::desc("dim 0 of the first input, per rank and micro-step"), cl::value_desc("B"), cl::cat(modelCategory));
+cl::list<std::string> inputShapes("input-shape", cl::desc("bind an input's dims by position"), cl::value_desc("NAME=8x128"), cl::cat(modelCategory));
+cl::opt<std::string> externalDataRoot("external-data-root", cl::desc("folder of external weights; default: the model's"),
+                                      cl::value_desc("DIR"), cl::cat(modelCategory));
+cl::list<std::string> freeze("freeze", cl::desc("parameters that are not trained"), cl::value_desc("GLOB"), cl::cat(modelCategory));
+cl::opt<std::string> untie("untie", cl::desc("undo ties that an exporter made of equal values: auto or never"), cl::init("auto"), cl::cat(modelCategory));
+cl::list<std::string> tie("tie", cl::desc("make two parameters one"), cl::value_desc("A=B"), cl::cat(modelCategory));
+
+cl::opt<std::string> loss("loss", cl::desc("auto, cross_entropy, mse or a scalar output; default auto"), cl::init("auto"), cl::cat(stepCategory));
+cl::opt<std::string> logits("logits", cl::desc("output that an added loss reads"), cl::value_desc("NAME"), cl::cat(stepCategory));
+cl::opt<std::string> labels("labels", cl::desc("name of the input that an added loss reads; default labels"), cl::init("labels"), cl::cat(stepCategory));
+cl::opt<int64_t> ignoreIndex("ignore-index", cl::desc("label that does not count; default -100"), cl::init(-100), cl::cat(stepCategory));
+cl::opt<std::string> shiftRight("shift-right", cl::desc("make decoder_input_ids from the labels"), cl::value_desc("PAD:START"), cl::cat(stepCategory));
+cl::opt<std::string> optimizer("optimizer", cl::desc("adamw, adam or sgd; default adamw"), cl::init("adamw"), cl::cat(stepCategory));
+cl::opt<std::string> precision("precision", cl::desc("fp32; fp64 for checks; default fp32"), cl::init("fp32"), cl::cat(stepCategory));
+cl::opt<std::string> dropout("dropout", cl::desc("sets every dropout ratio; default: as exported"), cl::value_desc("P"), cl::cat(stepCategory));
+
+cl::opt<std::string> ranks("ranks", cl::desc("data-parallel ranks; default 1"), cl::value_desc("N"), cl::cat(planCategory));
+cl::opt<std::string> zero("zero", cl::desc("ZeRO stage; default 0 at 1 rank"), cl::value_desc("0..3"), cl::cat(planCategory));
+cl::opt<std::string> accumulate("accumulate", cl::desc("micro-steps per update; default 1"), cl::value_desc("K"), cl::cat(planCategory));
+cl::opt<std::string> machine("machine", cl::desc("cost model: a built-in name or a JSON file; default cpu"), cl::value_desc("FILE.json|NAME"), cl::init("cpu"), cl::cat(planCategory));
+cl::opt<std::string> target("target", cl::desc("kernels: cpu; default cpu"), cl::init("cpu"), cl::cat(planCategory));
+
+// Flags of the next increments: refused by name, so that nobody takes them for honoured.
+cl::opt<std::string> reduceDtype("reduce-dtype", cl::desc("auto; default auto"), cl::init("auto"), cl::cat(planCategory));
+cl::opt<std::string> memory("memory", cl::desc("not built yet"), cl::value_desc("SIZE"), cl::cat(planCategory));
+cl::opt<std::string> hostMemory("host-memory", cl::desc("not built yet"), cl::value_desc("SIZE"), cl::cat(planCategory));
+cl::opt<std::string> disk("disk", cl::desc("not built yet"), cl::value_desc("DIR[:SIZE]"), cl::cat(planCategory));
+cl::opt<std::string> recompute("recompute", cl::desc("none; default none"), cl::init("none"), cl::cat(planCategory));
+cl::opt<std::string> offload("offload", cl::desc("none; default none"), cl::init("none"), cl::cat(planCategory));
+cl::opt<std::string> bucket("bucket", cl::desc("layer; default layer"), cl::init("layer"), cl::cat(planCategory));
+
+Error checkNotBuilt() {
+  struct {
+    const char *flag;
+    StringRef value, only;
+  } const kFlags[] = {{"reduce-dtype", reduceDtype, "auto"}, {"memory", memory, ""},       {"host-memory", hostMemory, ""},
+                      {"disk", disk, ""},                    {"recompute", recompute, "none"}, {"offload", offload, "none"},
+                      {"bucket", bucket, "layer"},           {"target", target, "cpu"}};
+  for (auto &[flag, value, only] : kFlags)
+    if (value != only)
+      return notBuilt(flag, value, only);
+  return Error::success();
+}
+
+Expected<ImportOptions> importOptions() {
+  ImportOptions o;
+  if (Error error = parseBindings("--dim", dims, o.dims))
+    return error;
+  if (Error error = parseShapes("--input-shape", inputShapes, o.inputShapes))
+    return error;
+  if (Error error = parsePairs("--tie", tie, o.parameters.ties))
+    return error;
+  if (!batch.empty()) {
+    auto value = parseCount("--batch", batch, 1);
+    if (!value)
+      return value.takeError();
+    o.batch = *value;
+  }
+  o.loss = loss;
+  o.logits = logits;
+  o.labels = labels;
+  o.ignoreIndex = ignoreIndex;
+  o.freeze.assign(freeze.begin(), freeze.end());
+  if (!shiftRight.empty()) {
+    auto [pad, start] = StringRef(shiftRight).split(':');
+    o.shiftRight.emplace();
+    if (pad.getAsInteger(10, o.shiftRight->pad) || start.getAsInteger(10, o.shiftRight->start))
+      return userError("--shift-right: got '" + shiftRight + "', wanted PAD:START such as 0:0");
+  }
+  if (untie != "auto" && untie != "never")
+    return userError("--untie: got '" + untie + "', wanted auto or never");
+  o.parameters.untie = untie == "never" ? ParameterOptions::Untie::Never : ParameterOptions::Untie::Auto;
+  return o;
+}
+
+Expected<CompileOptions> compileOptions() {
+  CompileOptions o;
+  if (Error error = checkNotBuilt())
+    return error;
+  for (auto [flag, text, out, least] : {std::tuple("--ranks", &ranks, &o.ranks, 1), std::tuple("--zero", &zero, &o.zero, 0),
+                                        std::tuple("--accumulate", &accumulate, &o.accumulate, 1)}) {
+    if (text->empty())
+      continue;
+    auto value = parseCount(flag, *text, least);
+    if (!value)
+      return value.takeError();
+    if (*value != least)
+      return notBuilt(StringRef(flag).drop_front(2), *text, Twine(least).str());
+    *out = unsigned(*value);
+  }
+  if (Error error = parseChoice("--optimizer", optimizer, {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd}, o.optimizer))
+    return error;
+  if (Error error = parseChoice("--precision", precision, {Precision::Fp32, Precision::Fp64}, o.precision))
+    return error;
+  if (!dropout.empty()) {
+    double p;
+    if (StringRef(dropout).getAsDouble(p) || !(p >= 0 && p < 1))
+      return userError("--dropout: got '" + dropout + "', wanted a ratio in [0, 1)");
+    o.dropout = p;
+  }
+  o.machine = machine;
+  return o;
+}
+
+plan::Model describe(const OnnxModel &model) {
+  plan::Model m;
+  m.set_path(model.path().str());
+  m.set_sha256(model.hash().str());
+  m.set_ir_version(model.irVersion());
+  m.set_opset(model.opset());
+  m.set_producer(model.producer());
+  return m;
+}
+
+/// Writes what `--emit` says to -o (IR and text: to stdout where there is no -o).
+Error writeText(function_ref<void(raw_ostream &)> print) {
+  if (outputPath.empty()) {
+    print(outs());
+    return Error::success();
+  }
+  return writeFileAtomically(outputPath, [&](raw_ostream &os) {
+    print(os);
+    return Error::success();
+  });
+}
+
+Error run() {
+  auto imports = importOptions();
+  if (!imports)
+    return imports.takeError();
+  auto options = compileOptions();
+  if (!options)
+    return options.takeError();
+  if (emit != "ir" && emit != "plan" && emit != "plan-text")
+    return userError("--emit: got '" + emit + "', wanted ir, plan or plan-text");
+  if (emit == "plan" && outputPath.empty() && debugFlags.options().stopAfter.empty())
+    return userError("command line: -o: got none, wanted where the plan goes", "add -o model.plan");
+
+  auto model = OnnxModel::open(modelPath, {externalDataRoot});
+  if (!model)
+    return model.takeError();
+  std::vector<std::string> importNotes((*model)->notes().begin(), (*model)->notes().end());
+  auto graph = importOnnx(**model, *imports, &importNotes);
+  for (StringRef note : importNotes)
+    notes() << "note: " << note << "\n";
+  if (!graph)
+    return graph.takeError();
+
+  auto result = compile(std::move(*graph), describe(**model), *options, debugFlags.options());
+  if (!result)
+    return result.takeError();
+  if (!result->plan || emit == "ir")
+    return writeText([&](raw_ostream &os) { printGraph(*result->train, os); });
+  if (emit == "plan-text")
+    return writeText([&](raw_ostream &os) { printPlan(*result->plan, os); });
+  if (Error error = writePlan(*result->plan, outputPath))
+    return error;
+  printScreen(*result->plan, outs());
+  outs() << "\nnext: shardc-train " << outputPath << " --data FILE.safetensors --max-steps 100 --output-dir out\n";
+  return Error::success();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  parseCommandLine(argc, argv,
+                   {"Compiles an ONNX model into a training plan.",
+                    "shardc t5.onnx -o t5.plan --dim batch=8,src=128,tgt=128\n"
+                    "shardc bert.onnx -o bert.plan --dim batch=16,src=128 --loss cross_entropy --logits logits --labels labels\n"
+                    "shardc t5.onnx --dim batch=8,src=128,tgt=128 --stop-after insert-gradients | less",
+                    {&modelCategory, &stepCategory, &planCategory, &outputCategory, &debugFlags.category}});
+  return reportAndExitCode(run());
+}

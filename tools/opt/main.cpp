@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// shardc-opt: IR text (or an ONNX model), passes in the order given, IR text.
+#include "frontend/Importer.h"
+#include "ir/base/Error.h"
+#include "ir/base/File.h"
+#include "ir/graph/Text.h"
+#include "ir/graph/Verify.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include "passes/Pipeline.h"
+#include "tools/common/CommandLine.h"
+#include "tools/flags/DebugFlags.h"
+#include "tools/common/Report.h"
+#include "tools/flags/Arguments.h"
+
+using namespace llvm;
+using namespace shardc;
+
+namespace {
+
+cl::OptionCategory category("Passes");
+DebugFlags debugFlags;
+cl::opt<std::string> inputPath(cl::Positional, cl::desc("[FILE.ir|MODEL.onnx]"), cl::init("-"));
+cl::opt<std::string> outputPath("o", cl::desc("where the IR goes; default stdout"), cl::value_desc("FILE.ir"), cl::init("-"), cl::cat(category));
+cl::list<std::string> passNames("pass", cl::desc("run this pass; may be given often"), cl::value_desc("NAME{option=value}"), cl::cat(category));
+cl::opt<bool> listPasses("list-passes", cl::desc("print the names of all passes"), cl::cat(category));
+cl::opt<bool> listOps("list-ops", cl::desc("print the names of all ops"), cl::cat(category));
+cl::opt<bool> verifyOnly("verify-only", cl::desc("print nothing; exit 0 only if the IR is sound"), cl::cat(category));
+cl::list<std::string> dims("dim", cl::desc("bind dimensions of an ONNX model"), cl::value_desc("NAME=V"), cl::cat(category));
+
+Expected<std::unique_ptr<Graph>> load() {
+  if (StringRef(inputPath).ends_with(".onnx")) {
+    ImportOptions options;
+    if (Error error = parseBindings("--dim", dims, options.dims))
+      return error;
+    auto model = OnnxModel::open(inputPath);
+    if (!model)
+      return model.takeError();
+    return importOnnx(**model, options);
+  }
+  auto buffer = MemoryBuffer::getFileOrSTDIN(inputPath, /*IsText=*/true);
+  if (!buffer)
+    return userError(inputPath + ": cannot be read: " + buffer.getError().message());
+  return parseGraph((*buffer)->getBuffer(), inputPath);
+}
+
+/// "set-dropout{p=0.1}": the options of a pass are those compile options that it reads.
+Expected<Pass> findPass(StringRef text, CompileOptions &options) {
+  auto [name, rest] = text.split('{');
+  rest.consume_back("}");
+  while (!rest.empty()) {
+    auto [option, next] = rest.split(',');
+    auto [key, value] = option.split('=');
+    double p;
+    if (key == "optimizer") {
+      if (Error error = parseChoice("--pass optimizer", value, {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd}, options.optimizer))
+        return error;
+    } else if (key == "precision") {
+      if (Error error = parseChoice("--pass precision", value, {Precision::Fp32, Precision::Fp64}, options.precision))
+        return error;
+    } else if (key == "dropout" && !value.getAsDouble(p)) {
+      options.dropout = p;
+    } else {
+      return userError("--pass " + text + ": got option '" + option + "', wanted optimizer=, precision= or dropout=");
+    }
+    rest = next;
+  }
+  for (const NamedPass &pass : allPasses())
+    if (pass.name == name)
+      return pass.pass;
+  return userError("--pass: got '" + name + "', wanted one of --list-passes");
+}
+
+/// The level that a pass leaves, where it changes it.
+void reachAfter(PassRunner &run, StringRef pass) {
+  if (pass.starts_with("insert-gradients"))
+    run.reach(Level::Step);
+  else if (pass.starts_with("insert-optimizer"))
+    run.reach(Level::Sharded);
+  else if (pass.starts_with("materialize"))
+    run.reach(Level::Scheduled);
+}
+
+Error run() {
+  if (listPasses || listOps) {
+    for (const NamedPass &pass : allPasses())
+      if (listPasses)
+        outs() << pass.name << "\n";
+    for (const OpDef *op : allOps())
+      if (listOps)
+        outs() << op->mnemonic << "\n";
+    return Error::success();
+  }
+  auto graph = load();
+  if (!graph)
+    return graph.takeError();
+  if (Error error = verify(**graph))
+    return error;
+  if (verifyOnly)
+    return Error::success();
+  CompileOptions options;
+  DebugOptions debug = debugFlags.options();
+  {
+    PassRunner runner(**graph, options, debug);
+    for (StringRef text : passNames) {
+      auto pass = findPass(text, options);
+      if (!pass)
+        return pass.takeError();
+      runner(text.split('{').first, *pass);
+      reachAfter(runner, text);
+    }
+    if (Error error = runner.take())
+      return error;
+  }
+  if (outputPath == "-") {
+    printGraph(**graph, outs());
+    return Error::success();
+  }
+  return writeFileAtomically(outputPath, [&](raw_ostream &os) {
+    printGraph(**graph, os);
+    return Error::success();
+  });
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  parseCommandLine(argc, argv,
+                   {"Runs passes on IR text.",
+                    "shardc-opt graph.ir --pass=raise --pass=dce\n"
+                    "shardc-opt model.onnx --dim batch=2,src=8,tgt=8 --pass=insert-gradients\n"
+                    "shardc-opt --list-passes",
+                    {&category, &debugFlags.category}});
+  return reportAndExitCode(run());
+}
