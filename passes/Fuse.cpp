@@ -198,6 +198,7 @@ private:
 
 llvm::Error fuse(Graph &graph, const CompileOptions &) {
   Fuser(graph).run();
+  graph.level = Level::Scheduled;
   return llvm::Error::success();
 }
 

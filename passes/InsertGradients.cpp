@@ -96,6 +96,7 @@ llvm::Error insertGradients(Graph &graph, const CompileOptions &) {
   if (llvm::Error error = Reverse(graph, loss).run())
     return error;
   bool any = llvm::any_of(graph.outputs(), [](auto &o) { return llvm::StringRef(o.first).starts_with(kGradientPrefix); });
+  graph.level = Level::Step;
   if (!any)
     return userError("insert-gradients: no trainable parameter reaches the loss", "check --loss, --logits and --freeze");
   return llvm::Error::success();

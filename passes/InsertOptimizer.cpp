@@ -56,6 +56,7 @@ llvm::Error insertOptimizer(Graph &graph, const CompileOptions &options) {
     operands.append({scale->result(1), scalars});
     b.make(*def, operands, {{"decay_end", bucket.decayEnd}});
   }
+  graph.level = Level::Sharded;
   graph.attrs.set("optimizer", toString(options.optimizer).str());
   return llvm::Error::success();
 }

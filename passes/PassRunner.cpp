@@ -70,13 +70,4 @@ void PassRunner::saveReproducer(llvm::StringRef before, llvm::StringRef pass) {
     error_ = llvm::joinErrors(std::move(error_), std::move(failed));
 }
 
-void PassRunner::reach(Level level) {
-  if (stopped_)
-    return;
-  graph_.level = level;
-  if (debug_.verifyEach)
-    error_ = verify(graph_);
-  stopped_ = bool(error_);
-}
-
 } // namespace shardc

@@ -31,8 +31,6 @@ public:
   ~PassRunner();
 
   void operator()(llvm::StringRef name, Pass pass);
-  /// From here on the graph is at `level`; the verifier checks what that means.
-  void reach(Level level);
   bool stopped() const { return stopped_; }
   /// The first error, with the pass's name.
   llvm::Error take() { return std::move(error_); }

@@ -28,7 +28,7 @@ llvm::Error setPrecision(Graph &graph, const CompileOptions &options);
 /// Applies `--dropout`: sets every ratio, removes dropout of ratio 0.
 llvm::Error setDropout(Graph &graph, const CompileOptions &options);
 
-// Imported -> Step.
+// Imported -> Step. The first pass under such a line changes the level.
 
 /// Reverse mode from output "loss_sum" to every trainable parameter: adds outputs "grad:NAME". A parameter without a path has none.
 llvm::Error insertGradients(Graph &graph, const CompileOptions &options);

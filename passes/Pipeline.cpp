@@ -34,9 +34,7 @@ static void differentiate(PassRunner &run) {
   run("cse", cse);           // before accumulation: afterwards values are overwritten
   run("dce", dce);
   run("accumulate-in-place", accumulateInPlace);
-  run.reach(Level::Step);
   run("insert-optimizer", insertOptimizer);
-  run.reach(Level::Sharded);
 }
 
 /// From a step to what the runtime can issue.
@@ -45,7 +43,6 @@ static void schedule(PassRunner &run) {
   run("materialize", materialize); // after fuse: fused ops read any strides
   run("cse", cse);
   run("dce", dce);
-  run.reach(Level::Scheduled);
 }
 
 /// The forward pass alone: outputs that training adds are not there yet.

@@ -28,17 +28,20 @@ Value *simplifyReshape(Op &op) {
   return b.reshape(x->op()->operand(0), op.result()->type().dims);
 }
 
+/// Does the transpose swap the last two dims and nothing else?
+bool swapsLastTwo(const Ints &perm) {
+  bool swap = perm.size() >= 2;
+  for (int64_t i = 0, n = perm.size(); i < n; ++i)
+    swap &= perm[i] == (i < n - 2 ? i : 2 * n - 3 - i);
+  return swap;
+}
+
 /// transpose(transpose(x)) => transpose(x);   transpose(x) in the old order => x
 /// transpose(a b) => b' a', if it swaps the last two dims only: a weight gradient in [out, in] needs no copy
 Value *simplifyTranspose(Op &op) {
   Value *x = op.operand(0);
   const Ints &perm = op.attrs.getInts("perm");
-  bool identity = true, swap = perm.size() >= 2;
-  for (int64_t i = 0, n = perm.size(); i < n; ++i) {
-    identity &= perm[i] == i;
-    swap &= perm[i] == (i < n - 2 ? i : 2 * n - 3 - i);
-  }
-  if (identity)
+  if (llvm::is_sorted(perm))
     return x;
   Builder b(op.graph(), &op);
   b.stampLike(op);
@@ -49,12 +52,29 @@ Value *simplifyTranspose(Op &op) {
       both.push_back(inner[p]);
     return b.transpose(x->op()->operand(0), both);
   }
-  if (swap && x->op()->is(kMatMul) && x->hasOneUse() && !x->op()->operand(2)) {
+  if (swapsLastTwo(perm) && x->op()->is(kMatMul) && x->hasOneUse() && !x->op()->operand(2)) {
     const Attrs &attrs = x->op()->attrs;
     return b.matmul(x->op()->operand(1), x->op()->operand(0), !attrs.getInt("transpose_b", 0),
                     !attrs.getInt("transpose_a", 0));
   }
   return nullptr;
+}
+
+/// a transpose(b) => a b' by a flag, so that the gradient of b is a product in b's own order
+Value *simplifyMatMul(Op &op) {
+  Value *operands[2] = {op.operand(0), op.operand(1)};
+  bool transposed[2] = {bool(op.attrs.getInt("transpose_a", 0)), bool(op.attrs.getInt("transpose_b", 0))}, changed = false;
+  for (int i : {0, 1})
+    if (operands[i]->op()->is(kTranspose) && swapsLastTwo(operands[i]->op()->attrs.getInts("perm"))) {
+      operands[i] = operands[i]->op()->operand(0);
+      transposed[i] = !transposed[i];
+      changed = true;
+    }
+  if (!changed || op.operand(2))
+    return nullptr;
+  Builder b(op.graph(), &op);
+  b.stampLike(op);
+  return b.matmul(operands[0], operands[1], transposed[0], transposed[1]);
 }
 
 /// The value that may stand for the op's result, null if there is none simpler.
@@ -63,6 +83,8 @@ Value *simplifyOp(Op &op) {
     return simplifyReshape(op);
   if (op.is(kTranspose))
     return simplifyTranspose(op);
+  if (op.is(kMatMul))
+    return simplifyMatMul(op);
   Value *a = op.operand(0);
   bool sameType = a && op.numResults() == 1 && a->type() == op.result()->type();
   if (!sameType)
@@ -88,7 +110,7 @@ llvm::Error simplify(Graph &graph, const CompileOptions &) {
       simpler->setBatchMajor(true);
     graph.replaceAllUses(op.result(), simpler);
     graph.erase(&op);
-    if (simpler->op()->def().view) // a new view may simplify further
+    if (it != graph.ops().begin() && &*std::prev(it) == simpler->op()) // what was made may simplify further
       it = simpler->op()->getIterator();
   }
   return llvm::Error::success();

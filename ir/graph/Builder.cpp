@@ -113,9 +113,10 @@ GradContext::GradContext(Graph &graph, Op &op, llvm::ArrayRef<Value *> resultGra
 }
 
 void GradContext::setGrad(unsigned i, Value *gradient) {
+  if (!needs(i))
+    return;
   assert(!grads_[i] && "gradient set twice");
-  if (needs(i))
-    grads_[i] = gradient->type().dims == in(i)->type().dims ? gradient : sumTo(gradient, in(i)->type().dims);
+  grads_[i] = gradient->type().dims == in(i)->type().dims ? gradient : sumTo(gradient, in(i)->type().dims);
 }
 
 } // namespace shardc

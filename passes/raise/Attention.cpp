@@ -8,7 +8,7 @@ using namespace match;
 
 namespace {
 
-/// softmax(scale q k' + bias) v, heads in dim 1: values as [B, H, S, D], keys as [B, H, D, S].
+/// softmax(scale q k' + bias) v, all [B, H, S, D].
 struct Parts {
   Value *query, *keys, *values, *bias = nullptr;
   double scale = 1, dropout = 0;
@@ -32,7 +32,7 @@ bool matchScores(Value *scores, Builder &build, Parts &parts) {
     double scale = 1;
     Value *inner = takeScale(term, scale);
     if (!product && inner->op()->is(kMatMul) && inner->hasOneUse() && inner->type().dims == scores->type().dims &&
-        !inner->op()->attrs.getInt("transpose_a", 0) && !inner->op()->attrs.getInt("transpose_b", 0)) {
+        !inner->op()->attrs.getInt("transpose_a", 0)) {
       product = inner;
       parts.scale = scale;
       continue;
@@ -43,6 +43,8 @@ bool matchScores(Value *scores, Builder &build, Parts &parts) {
     return false;
   parts.query = takeScale(product->op()->operand(0), parts.scale);
   parts.keys = takeScale(product->op()->operand(1), parts.scale);
+  if (!product->op()->attrs.getInt("transpose_b", 0)) // [B, H, D, Sk]
+    parts.keys = build.transpose(parts.keys, {0, 1, 3, 2});
   return true;
 }
 
@@ -71,7 +73,7 @@ bool attention(Op &root) {
     return false;
 
   Value *q = build.transpose(parts.query, {0, 2, 1, 3});
-  Value *k = build.transpose(parts.keys, {0, 3, 1, 2});
+  Value *k = build.transpose(parts.keys, {0, 2, 1, 3});
   Value *v = build.transpose(parts.values, {0, 2, 1, 3});
   const Dims &dq = q->type().dims, &dk = k->type().dims, &dv = v->type().dims;
   if (dq[0] != dk[0] || dq[2] != dk[2] || dk != dv)

@@ -71,16 +71,6 @@ Expected<Pass> findPass(StringRef text, CompileOptions &options) {
   return userError("--pass: got '" + name + "', wanted one of --list-passes");
 }
 
-/// The level that a pass leaves, where it changes it.
-void reachAfter(PassRunner &run, StringRef pass) {
-  if (pass.starts_with("insert-gradients"))
-    run.reach(Level::Step);
-  else if (pass.starts_with("insert-optimizer"))
-    run.reach(Level::Sharded);
-  else if (pass.starts_with("materialize"))
-    run.reach(Level::Scheduled);
-}
-
 Error run() {
   if (listPasses || listOps) {
     for (const NamedPass &pass : allPasses())
@@ -107,7 +97,6 @@ Error run() {
       if (!pass)
         return pass.takeError();
       runner(text.split('{').first, *pass);
-      reachAfter(runner, text);
     }
     if (Error error = runner.take())
       return error;
