@@ -8,14 +8,17 @@ using namespace match;
 
 namespace {
 
-/// softmax(scale q k' + bias) v, all [B, H, S, D].
+/// softmax(scale q k' + bias where mask, else fill) v, all [B, H, S, D]; pieces may come as [B H, S, D] (DeBERTa).
 struct Parts {
-  Value *query, *keys, *values, *bias = nullptr;
-  double scale = 1, dropout = 0;
+  Dims scores; ///< [B, H, Sq, Sk]
+  Value *query, *keys, *values, *bias = nullptr, *mask = nullptr;
+  double scale = 1, dropout = 0, fill = 0;
   int64_t id = 0, batchMajor = 0;
 };
 
-/// Takes numbers out of a product: x * c, x / c, also below a transpose or reshape. Returns x with the views kept.
+bool usedOnce(const Value *value) { return value->hasOneUse() && !value->op()->graph().isOutput(value); }
+
+/// Takes numbers out of a product: x * c or x / c. Returns x.
 Value *takeScale(Value *value, double &scale) {
   Product p = product(value);
   if (p.factors.size() == 1 && p.factors[0] != value) {
@@ -25,63 +28,119 @@ Value *takeScale(Value *value, double &scale) {
   return value;
 }
 
-/// scores = sum of one product of queries and keys (with numbers) and terms that are the bias.
-bool matchScores(Value *scores, Builder &build, Parts &parts) {
-  Value *product = nullptr;
-  for (Value *term : terms(scores)) {
-    double scale = 1;
-    Value *inner = takeScale(term, scale);
-    if (!product && inner->op()->is(kMatMul) && inner->hasOneUse() && inner->type().dims == scores->type().dims &&
-        !inner->op()->attrs.getInt("transpose_a", 0)) {
-      product = inner;
-      parts.scale = scale;
-      continue;
-    }
-    parts.bias = parts.bias ? build.add(parts.bias, term) : term;
-  }
-  if (!product)
-    return false;
-  parts.query = takeScale(product->op()->operand(0), parts.scale);
-  parts.keys = takeScale(product->op()->operand(1), parts.scale);
-  if (!product->op()->attrs.getInt("transpose_b", 0)) // [B, H, D, Sk]
-    parts.keys = build.transpose(parts.keys, {0, 1, 3, 2});
-  return true;
+/// Looks through a reshape between [B, H, ...] and [B H, ...] that nothing else uses.
+Value *skipReshape(Value *value) {
+  Value *before;
+  bool joins = usedOnce(value) && unary(value, kReshape, before) && std::abs(before->type().rank() - value->type().rank()) == 1 &&
+               before->type().rank() >= 3 && before->type().dim(-1) == value->type().dim(-1) &&
+               before->type().dim(-2) == value->type().dim(-2);
+  return joins ? before : value;
 }
 
-bool usedOnce(const Value *value) { return value->hasOneUse() && !value->op()->graph().isOutput(value); }
+/// [B H, S, D] => [B, H, S, D]
+Value *splitHeads(Builder &build, Value *value, const Parts &parts) {
+  if (value->type().rank() != 3 || value->type().dim(0) != parts.scores[0] * parts.scores[1])
+    return value;
+  return build.reshape(value, {parts.scores[0], parts.scores[1], value->type().dim(1), value->type().dim(2)});
+}
 
-} // namespace
-
-bool attention(Op &root) {
-  Value *weights, *scores;
-  Parts parts;
-  if (!binary(root.result(), kMatMul, weights, parts.values) || root.result()->type().rank() != 4 ||
-      root.attrs.getInt("transpose_a", 0) || root.attrs.getInt("transpose_b", 0) || !usedOnce(weights))
-    return false;
-  if (Value *before; unary(weights, kDropout, before)) {
+/// dropout(softmax(scores)), either part optional.
+Value *matchWeights(Value *weights, Parts &parts) {
+  if (Value *before; unary(weights, kDropout, before) && usedOnce(before)) {
     const Attrs &attrs = weights->op()->attrs;
     parts.dropout = attrs.getFloat("p");
     parts.id = attrs.getInt("id");
     parts.batchMajor = attrs.getInt("batch_major");
     weights = before;
   }
-  if (!unary(weights, kSoftmax, scores) || !usedOnce(weights) || !usedOnce(scores))
+  Value *scores;
+  if (!unary(weights, kSoftmax, scores) || scores->type().rank() != 4 || !usedOnce(scores))
+    return nullptr;
+  parts.scores = scores->type().dims;
+  return scores;
+}
+
+/// where(mask, scores, lowest) or where(hidden, lowest, scores); anything else is left as it is.
+Value *matchMask(Value *scores, Builder &build, Parts &parts) {
+  if (!scores->op()->is(kWhere))
+    return scores;
+  Value *condition = scores->op()->operand(0);
+  for (int arm : {1, 2}) {
+    Value *kept = scores->op()->operand(arm);
+    std::optional<double> fill = number(scores->op()->operand(3 - arm));
+    if (!fill || *fill > -1e30 || kept->type().dims != scores->type().dims || !usedOnce(kept))
+      continue;
+    parts.mask = arm == 1 ? condition : build.make(kNot, {condition});
+    parts.fill = *fill;
+    return kept;
+  }
+  return scores;
+}
+
+/// scores = sum of one product of queries and keys (with numbers) and terms that are the bias.
+bool matchScores(Value *scores, Builder &build, Parts &parts) {
+  Value *product = nullptr;
+  for (Value *term : terms(scores)) {
+    double scale = 1;
+    Value *inner = takeScale(term, scale);
+    if (!product && inner->op()->is(kMatMul) && usedOnce(inner) && inner->type().dims == scores->type().dims &&
+        !inner->op()->attrs.getInt("transpose_a", 0)) {
+      product = inner;
+      parts.scale = scale;
+      continue;
+    }
+    term = splitHeads(build, term, parts);
+    parts.bias = parts.bias ? build.add(parts.bias, term) : term;
+  }
+  if (!product)
+    return false;
+  parts.query = takeScale(product->op()->operand(0), parts.scale);
+  parts.keys = takeScale(product->op()->operand(1), parts.scale);
+  if (!product->op()->attrs.getInt("transpose_b", 0)) { // [.., D, Sk]
+    Ints swap{0, 1, 3, 2};
+    parts.keys = build.transpose(splitHeads(build, parts.keys, parts), swap);
+  }
+  return true;
+}
+
+} // namespace
+
+bool attention(Op &root) {
+  Value *weights;
+  Parts parts;
+  if (!binary(root.result(), kMatMul, weights, parts.values) || root.result()->type().rank() < 3 ||
+      root.attrs.getInt("transpose_a", 0) || root.attrs.getInt("transpose_b", 0) || !usedOnce(weights))
+    return false;
+  weights = skipReshape(weights);
+  if (!usedOnce(weights))
+    return false;
+  Value *scores = matchWeights(weights, parts);
+  if (!scores)
     return false;
   Builder build(root.graph(), &root);
   build.stampLike(root);
+  scores = skipReshape(matchMask(scores, build, parts));
   if (!matchScores(scores, build, parts))
     return false;
 
-  Value *q = build.transpose(parts.query, {0, 2, 1, 3});
-  Value *k = build.transpose(parts.keys, {0, 2, 1, 3});
-  Value *v = build.transpose(parts.values, {0, 2, 1, 3});
+  Value *operands[] = {parts.query, parts.keys, parts.values};
+  for (Value *&operand : operands) {
+    operand = splitHeads(build, operand, parts);
+    if (operand->type().rank() != 4)
+      return false;
+    operand = build.transpose(operand, {0, 2, 1, 3});
+  }
+  auto [q, k, v] = operands;
   const Dims &dq = q->type().dims, &dk = k->type().dims, &dv = v->type().dims;
-  if (dq[0] != dk[0] || dq[2] != dk[2] || dk != dv)
-    return false; // keys shared by heads, or value heads of another size: left as products
+  if (dq[0] != dk[0] || dq[2] != dk[2] || dk[0] != dv[0] || dk[1] != dv[1] || dk[2] != dv[2])
+    return false; // keys shared by heads: left as products
   Attrs attrs{{"scale", parts.scale}, {"dropout", parts.dropout}, {"id", parts.id}, {"batch_major", parts.batchMajor}};
-  Value *out = build.make(kAttention, {q, k, v, parts.bias}, std::move(attrs));
+  if (parts.mask)
+    attrs.set("fill", parts.fill);
+  Value *out = build.make(kAttention, {q, k, v, parts.bias, parts.mask}, std::move(attrs));
   out->setBatchMajor(root.result()->batchMajor());
-  replace(root.result(), build.transpose(out, {0, 2, 1, 3}));
+  out = build.transpose(out, {0, 2, 1, 3});
+  replace(root.result(), build.reshape(out, root.result()->type().dims));
   return true;
 }
 
