@@ -5,6 +5,7 @@
 #include "ir/base/File.h"
 #include "ir/graph/Text.h"
 #include "ir/graph/Verify.h"
+#include "ir/ops/OpDef.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Pipeline.h"
