@@ -17,8 +17,9 @@ using Nodes = google::protobuf::RepeatedPtrField<NodeProto>;
 using Attributes = google::protobuf::RepeatedPtrField<AttributeProto>;
 
 /// Two functions calling the next one twice, forty levels deep, would fill any memory.
-constexpr size_t kMaxNodes = 1000000;
+constexpr size_t kMaxNodes = 200000;
 constexpr size_t kMaxCallDepth = 64;
+constexpr size_t kMaxBytes = size_t(64) << 20;
 
 std::string key(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload) {
   if (domain == "ai.onnx")
@@ -28,6 +29,10 @@ std::string key(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef ov
 
 std::string key(const NodeProto &node) {
   return key(node.domain(), node.op_type(), node.overload());
+}
+
+bool hasGraph(const AttributeProto &attribute) {
+  return attribute.has_g() || attribute.graphs_size();
 }
 
 /// How one call's body is rewritten: names of values, and the attributes that replace references.
@@ -54,12 +59,73 @@ public:
       if ((opset.domain().empty() || opset.domain() == "ai.onnx") && opset.version() != opset_)
         return wrong("function " + quoted(name) + " is of another opset than the model: got " +
                      llvm::Twine(opset.version()) + ", wanted " + llvm::Twine(opset_));
+    for (const AttributeProto &attribute : function.attribute_proto())
+      if (hasGraph(attribute))
+        return wrong("function " + quoted(name) +
+                     " has a graph as default, which is not supported");
+    return llvm::Error::success();
+  }
+
+  /// Refuses recursion and too many nodes before anything is expanded.
+  llvm::Error judge(const GraphProto &graph) {
+    llvm::Expected<size_t> size = count(graph.node());
+    if (!size)
+      return size.takeError();
+    if (*size > kMaxNodes)
+      return wrong("functions expand to more than " + llvm::Twine(kMaxNodes) + " nodes");
     return llvm::Error::success();
   }
 
   llvm::Error graph(GraphProto &graph) { return nodes(*graph.mutable_node()); }
 
 private:
+  /// Nodes that `list` expands to; no more than kMaxNodes + 1.
+  llvm::Expected<size_t> count(const Nodes &list) {
+    size_t sum = 0;
+    auto add = [&](llvm::Expected<size_t> more) -> llvm::Error {
+      if (more)
+        sum = std::min(sum + *more, kMaxNodes + 1);
+      return more.takeError();
+    };
+    for (const NodeProto &node : list) {
+      std::string name = key(node);
+      auto function = functions_.find(name);
+      bool isCall = function != functions_.end();
+      if (!isCall)
+        sum = std::min(sum + 1, kMaxNodes + 1);
+      else if (llvm::Error error = add(count(name, *function->second)))
+        return error;
+      for (const AttributeProto &attribute : node.attribute()) {
+        if (isCall && hasGraph(attribute)) // could double with every level of calls
+          return wrong(describeNode(node) + " gives a graph to a function, which is not supported");
+        if (attribute.has_g())
+          if (llvm::Error error = add(count(attribute.g().node())))
+            return error;
+        for (const GraphProto &inner : attribute.graphs())
+          if (llvm::Error error = add(count(inner.node())))
+            return error;
+      }
+    }
+    return sum;
+  }
+
+  llvm::Expected<size_t> count(const std::string &name, const FunctionProto &function) {
+    if (auto known = counts_.find(name); known != counts_.end())
+      return known->second;
+    if (llvm::is_contained(stack_, name) || stack_.size() >= kMaxCallDepth) {
+      std::string chain;
+      for (const std::string &caller : stack_)
+        chain += caller + " -> ";
+      return wrong("function calls itself or is nested too deeply: " + quoted(chain + name));
+    }
+    stack_.push_back(name);
+    llvm::Expected<size_t> size = count(function.node());
+    stack_.pop_back();
+    if (size)
+      counts_.try_emplace(name, *size);
+    return size;
+  }
+
   llvm::Error wrong(const llvm::Twine &what) { return userError(place_ + ": " + what); }
 
   llvm::Error nodes(Nodes &list) {
@@ -73,8 +139,6 @@ private:
 
   /// Moves `node`, or the body that it calls, to the end of `result`.
   llvm::Error append(NodeProto &node, Nodes &result) {
-    if (++count_ > kMaxNodes)
-      return wrong("functions expand to more than " + llvm::Twine(kMaxNodes) + " nodes");
     for (AttributeProto &attribute : *node.mutable_attribute()) {
       if (attribute.has_g())
         if (llvm::Error error = graph(*attribute.mutable_g()))
@@ -89,16 +153,7 @@ private:
       result.Add()->Swap(&node);
       return llvm::Error::success();
     }
-    if (llvm::is_contained(stack_, name) || stack_.size() >= kMaxCallDepth) {
-      std::string chain;
-      for (const std::string &caller : stack_)
-        chain += caller + " -> ";
-      return wrong("function calls itself or is nested too deeply: " + quoted(chain + name));
-    }
-    stack_.push_back(name);
-    llvm::Error error = expand(node, *function->second, result);
-    stack_.pop_back();
-    return error;
+    return expand(node, *function->second, result);
   }
 
   llvm::Error expand(const NodeProto &node, const FunctionProto &function, Nodes &result) {
@@ -128,6 +183,9 @@ private:
       call.attributes[attribute.name()] = &attribute;
 
     for (const NodeProto &inner : function.node()) {
+      bytes_ += inner.ByteSizeLong();
+      if (bytes_ > kMaxBytes)
+        return wrong("functions expand to more than 64 MiB");
       NodeProto copy = inner;
       rewrite(copy, call);
       if (llvm::Error error = append(copy, result))
@@ -165,10 +223,13 @@ private:
         auto given = call.attributes.find(attribute.ref_attr_name());
         if (given == call.attributes.end())
           continue; // an optional attribute that the caller left out
+        bytes_ += given->second->ByteSizeLong();
+        if (bytes_ > kMaxBytes)
+          continue; // expand() tells
         AttributeProto *value = attributes.Add();
         *value = *given->second;
         value->set_name(attribute.name());
-        continue; // its subgraphs belong to the caller and keep their names
+        continue;
       }
       if (attribute.has_g())
         rewrite(*attribute.mutable_g(), call);
@@ -193,9 +254,10 @@ private:
   llvm::StringRef place_;
   int64_t opset_ = 0;
   llvm::StringMap<const FunctionProto *> functions_;
-  std::vector<std::string> stack_;
+  std::vector<std::string> stack_; ///< functions that are being counted
+  llvm::StringMap<size_t> counts_; ///< nodes that each expands to
   llvm::StringSet<> prefixes_;
-  size_t count_ = 0;
+  size_t bytes_ = 0; ///< copied so far
 };
 
 } // namespace
@@ -207,6 +269,8 @@ llvm::Error inlineFunctions(onnx::ModelProto &model, llvm::StringRef place) {
   for (const FunctionProto &function : model.functions())
     if (llvm::Error error = inliner.addFunction(function))
       return error;
+  if (llvm::Error error = inliner.judge(model.graph()))
+    return error;
   if (llvm::Error error = inliner.graph(*model.mutable_graph()))
     return error;
   model.clear_functions();

@@ -17,31 +17,29 @@ namespace shardc {
 
 using onnx::AttributeProto, onnx::GraphProto, onnx::NodeProto, onnx::TensorProto;
 
+/// What one protobuf message can be.
+constexpr uint64_t kMaxBytes = (uint64_t(1) << 31) - 1;
+
+static llvm::Error tooLarge(llvm::StringRef path, uint64_t size) {
+  return userError(path + ": larger than the 2 GiB that an ONNX file may have: got " +
+                       llvm::Twine(size) + " bytes",
+                   "export the weights as external data");
+}
+
 /// Fills an OnnxModel, one step a function, in the order in which they stand here.
 class OnnxOpener {
 public:
   OnnxOpener(OnnxModel &model, llvm::StringRef path) : m_(model), place_(path.str()) {}
 
-  llvm::Error map(const OnnxOptions &options) {
-    llvm::sys::fs::file_status status;
-    if (std::error_code error = llvm::sys::fs::status(place_, status))
-      return wrong("cannot be opened: " + error.message());
-    if (status.type() != llvm::sys::fs::file_type::regular_file)
-      return wrong("not an ONNX file: not a regular file");
-    if (status.getSize() > kMaxBytes)
-      return userError(place_ + ": larger than the 2 GiB that an ONNX file may have: got " +
-                           llvm::Twine(status.getSize()) + " bytes",
-                       "export the weights as external data (torch.onnx.export does above 2 GiB)");
-    auto buffer = llvm::MemoryBuffer::getFile(place_, /*IsText=*/false,
-                                              /*RequiresNullTerminator=*/false);
-    if (!buffer)
-      return wrong("cannot be read: " + buffer.getError().message());
+  llvm::Error take(std::unique_ptr<llvm::MemoryBuffer> file, const OnnxOptions &options) {
+    if (file->getBufferSize() > kMaxBytes)
+      return tooLarge(place_, file->getBufferSize());
     std::string root = options.externalDataRoot;
     if (root.empty())
       root = llvm::sys::path::parent_path(place_).str();
     m_.path_ = place_;
     m_.files_ = std::make_unique<MappedFiles>(root);
-    m_.files_->setModel(std::move(*buffer));
+    m_.files_->setModel(std::move(file));
     m_.hash_ = fileHash(m_.files_->model());
     return llvm::Error::success();
   }
@@ -122,8 +120,6 @@ public:
   }
 
 private:
-  static constexpr uint64_t kMaxBytes = (uint64_t(1) << 31) - 1;
-
   llvm::Error wrong(const llvm::Twine &what) { return userError(place_ + ": " + what); }
 
   llvm::Error locate(TensorProto &tensor, const llvm::Twine &what) {
@@ -207,9 +203,24 @@ OnnxModel::~OnnxModel() = default;
 
 llvm::Expected<std::unique_ptr<OnnxModel>> OnnxModel::open(llvm::StringRef path,
                                                            const OnnxOptions &options) {
+  llvm::sys::fs::file_status status;
+  if (std::error_code error = llvm::sys::fs::status(path, status))
+    return userError(path + ": cannot be opened: " + error.message());
+  if (status.type() != llvm::sys::fs::file_type::regular_file)
+    return userError(path + ": not an ONNX file: not a regular file");
+  if (status.getSize() > kMaxBytes)
+    return tooLarge(path, status.getSize());
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!file)
+    return userError(path + ": cannot be read: " + file.getError().message());
+  return read(std::move(*file), options);
+}
+
+llvm::Expected<std::unique_ptr<OnnxModel>> OnnxModel::read(std::unique_ptr<llvm::MemoryBuffer> file,
+                                                           const OnnxOptions &options) {
   std::unique_ptr<OnnxModel> model(new OnnxModel);
-  OnnxOpener opener(*model, path);
-  if (llvm::Error error = opener.map(options))
+  OnnxOpener opener(*model, file->getBufferIdentifier());
+  if (llvm::Error error = opener.take(std::move(file), options))
     return error;
   if (llvm::Error error = opener.parse())
     return error;

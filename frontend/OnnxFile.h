@@ -8,6 +8,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <memory>
 #include <vector>
 
@@ -39,6 +40,9 @@ public:
   /// Errors name the file and the node or tensor. A missing external file is no error: see
   /// `notes()`.
   static llvm::Expected<std::unique_ptr<OnnxModel>> open(llvm::StringRef path,
+                                                         const OnnxOptions &options = {});
+  /// The same for a file that is in memory; its identifier is the path.
+  static llvm::Expected<std::unique_ptr<OnnxModel>> read(std::unique_ptr<llvm::MemoryBuffer> file,
                                                          const OnnxOptions &options = {});
   ~OnnxModel();
 

@@ -105,19 +105,26 @@ private:
     return draft;
   }
 
-  /// The draft of that name. Two initializers may have one name: a weight and a folded transpose of
-  /// it.
+  /// The draft of that name; sets the initializer's orientation. Two initializers may have one
+  /// name: a weight and a folded transpose of it.
   int findDraft(const ParameterRead &read, ParameterName &name) {
+    auto [seen, isNew] = seen_.try_emplace({read.root, name.name});
+    if (isNew)
+      seen->second = {enterDraft(read, name), name.transposed};
+    name.transposed = seen->second.second;
+    return seen->second.first;
+  }
+
+  int enterDraft(const ParameterRead &read, const ParameterName &name) {
+    int number = drafts_.size();
     Draft fresh = makeDraft(read, name);
-    auto [known, isNew] = byName_.try_emplace(name.name, int(drafts_.size()));
+    auto [known, isNew] = byName_.try_emplace(name.name, number);
     if (isNew) {
       drafts_.push_back(std::move(fresh));
-      return known->second;
+      return number;
     }
     Draft &draft = drafts_[known->second];
     ModelParameter &p = draft.parameter;
-    if (draft.root == read.root && p.transposed == fresh.parameter.transposed)
-      return known->second;
     bool valuesThere = p.source.data && read.source->data;
     bool same = p.dims == fresh.parameter.dims && p.dtype == fresh.parameter.dtype &&
                 (!valuesThere ||
@@ -130,11 +137,20 @@ private:
       }
       return known->second;
     }
-    notes_.push_back("initializer " + quoted(read.tensor->name()) + " seems to be " +
-                     quoted(name.name) +
+    // The name belongs to the initializer that has it, if one of the two has; the other keeps its
+    // own.
+    bool isOwner = read.tensor->name() == name.name;
+    Draft &loser = isOwner ? draft : fresh;
+    std::string own = tensors_[loser.root]->name();
+    notes_.push_back("initializer " + quoted(own) + " seems to be " + quoted(name.name) +
                      ", but another one of that name has other values: kept apart");
-    name = {read.tensor->name(), /*told=*/true, /*transposed=*/false};
-    return findDraft(read, name);
+    if (isOwner)
+      known->second = number;
+    while (!byName_.try_emplace(own, isOwner ? &draft - drafts_.data() : number).second)
+      own += "'";
+    loser.parameter.name = own;
+    drafts_.push_back(std::move(fresh));
+    return number;
   }
 
   void addDroppedBiases() {
@@ -308,6 +324,8 @@ private:
   std::vector<ParameterRead> reads_;
   std::vector<Draft> drafts_;
   llvm::StringMap<int> byName_;
+  /// (root, name) -> draft, and whether that root is the transpose of it
+  std::map<std::pair<int, std::string>, std::pair<int, bool>> seen_;
   std::vector<Place> places_;
   std::vector<DroppedBias> biases_; ///< `parameter` is a draft
   std::vector<std::string> notes_;

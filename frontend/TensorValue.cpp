@@ -11,11 +11,11 @@ namespace shardc {
 llvm::Expected<Tensor> tensorValue(const OnnxModel &model, const onnx::TensorProto &proto,
                                    const llvm::Twine &place) {
   const TensorSource &source = model.source(proto);
-  Tensor tensor(source.dtype, source.dims);
   if (source.state == TensorSource::State::Absent)
     return userError(place + ": the values are needed but are not there" +
                      (source.file.empty() ? llvm::Twine(" (no data in the file)")
                                           : " (no file " + quoted(source.file) + ")"));
+  Tensor tensor(source.dtype, source.dims);
   if (!source.length)
     return tensor;
   char *bytes = tensor.mutableData<char>();
