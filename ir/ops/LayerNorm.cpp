@@ -28,10 +28,9 @@ void gradient(GradContext &g) {
                {{"axis", g.attrs().getInt("axis")}, {"affine", int64_t(affine)}});
   Op *op = llvm::cantFail(std::move(made));
   g.setGrad(0, op->result(0));
-  if (affine) {
-    g.setGrad(1, op->result(1));
-    g.setGrad(2, op->result(2));
-  }
+  for (unsigned i : {1u, 2u})
+    if (g.needs(i))
+      g.setGrad(i, op->result(i));
 }
 
 Cost cost(const Op &op) {

@@ -65,7 +65,8 @@ void gradient(GradContext &g) {
     Value *db = tb ? g.matmul(dy, a, true, ta) : g.matmul(a, dy, !ta, false);
     g.setGrad(1, shared ? g.reshape(db, bDims) : db);
   }
-  g.setGrad(2, g.dOut());
+  if (g.needs(2))
+    g.setGrad(2, g.dOut());
 }
 
 Cost cost(const Op &op) {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/Scalars.h"
+#include "tests/ops/Cases.h"
+
+namespace shardc::test {
+namespace {
+
+/// The f64 array of the step's scalars.
+OperandSpec scalars(std::initializer_list<std::pair<unsigned, double>> set) {
+  std::vector<double> values(kNumScalars);
+  for (auto [slot, value] : set)
+    values[slot] = value;
+  return wide({kNumScalars}, values);
+}
+
+OperandSpec adamScalars(double decayAll) {
+  return scalars({{kLearningRate, 0.01},
+                  {kBeta1, 0.9},
+                  {kBeta2, 0.99},
+                  {kEpsilon, 1e-6},
+                  {kWeightDecay, 0.1},
+                  {kBiasCorrection1, 1 - 0.9 * 0.9},
+                  {kBiasCorrection2, 1 - 0.99 * 0.99},
+                  {kDecayAll, decayAll}});
+}
+OperandSpec sgdScalars(double nesterov, double first) {
+  return scalars({{kLearningRate, 0.01},
+                  {kWeightDecay, 0.1},
+                  {kMomentum, 0.9},
+                  {kNesterov, nesterov},
+                  {kFirstUpdate, first}});
+}
+Attrs decayEnd(int64_t end) { return {{"decay_end", end}}; }
+
+} // namespace
+
+void updateCases(OpCases &cases) {
+  for (const OpDef *def : {&kAdamW, &kAdam})
+    for (double decayAll : {0.0, 1.0})
+      cases.push_back(
+          {def,
+           decayAll ? "DecayAll" : "DecaySome",
+           {x({11}), x({11}), x({11}), positive({11}), wide({}, {0.25}), adamScalars(decayAll)},
+           decayEnd(5)});
+  cases.push_back({&kSgd,
+                   "Plain",
+                   {x({11}), x({11}), absent(), wide({}, {0.25}), sgdScalars(0, 0)},
+                   decayEnd(4)});
+  for (double nesterov : {0.0, 1.0})
+    for (double first : {0.0, 1.0})
+      cases.push_back({&kSgd,
+                       std::string(nesterov ? "Nesterov" : "Momentum") + (first ? "First" : ""),
+                       {x({11}), x({11}), x({11}), wide({}, {0.25}), sgdScalars(nesterov, first)},
+                       decayEnd(11)});
+  cases.push_back({&kSumSquares, "Vector", {x({37})}});
+  cases.push_back({&kSumSquares, "Empty", {x({0})}});
+  for (auto [name, count, maxNorm] : {std::tuple{"Clips", 4.0, 0.5},
+                                      {"FarBelow", 4.0, 100.0},
+                                      {"Off", 4.0, 0.0},
+                                      {"NoCount", 0.0, 1.0}})
+    cases.push_back(
+        {&kGradScale,
+         name,
+         {given({}, {count}), scalars({{kMaxGradNorm, maxNorm}}), wide({}, {30}), wide({}, {70})}});
+}
+
+} // namespace shardc::test
