@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = dropout(softmax(scale q k^T + bias)) v for each batch and head; lse is the logarithm of
-// each row's sum of exponentials, from which the gradient op computes the probabilities again.
-// Dropout draws for element ((b H + h) Sq + i) Sk + j of the probabilities.
+// out = dropout(softmax(where(mask, scale q k^T + bias, fill))) v for each batch and head; lse is
+// the logarithm of each row's sum of exponentials, from which the gradient op computes the
+// probabilities again. Without a mask all count; `fill` is finite, so that a row of nothing else is
+// uniform. Dropout draws for element ((b H + h) Sq + i) Sk + j of the probabilities.
 #include "ir/base/Error.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/AttentionDims.h"
@@ -11,7 +12,7 @@
 
 namespace shardc {
 
-void checkAttention(OpCheck &check, unsigned q, unsigned bias) {
+void checkAttention(OpCheck &check, unsigned q, unsigned bias, unsigned mask) {
   check.isFloat(q);
   for (unsigned i = q; i < q + 3; ++i) {
     check.hasRank(i, 4);
@@ -22,13 +23,21 @@ void checkAttention(OpCheck &check, unsigned q, unsigned bias) {
   const Dims &dims = check.in(q).dims, &k = check.in(q + 1).dims, &v = check.in(q + 2).dims;
   check.hasDims(q + 1, {dims[0], k[1], dims[2], dims[3]});
   check.hasDims(q + 2, {dims[0], k[1], dims[2], v[3]});
+  Dims scores = AttentionDims(dims, k, v).scores();
+  auto broadcasts = [&](unsigned i, const char *name) {
+    std::optional<Dims> both = broadcastDims(check.in(i).dims, scores);
+    if (!both || *both != scores)
+      check.fail(llvm::Twine("operand ") + name + ": got dims " + formatDims(check.in(i).dims) +
+                 ", wanted ones that broadcast to " + formatDims(scores));
+  };
   if (check.has(bias)) {
     check.sameDType(q, bias);
-    Dims scores = AttentionDims(dims, k, v).scores();
-    std::optional<Dims> both = broadcastDims(check.in(bias).dims, scores);
-    if (!both || *both != scores)
-      check.fail("operand bias: got dims " + formatDims(check.in(bias).dims) +
-                 ", wanted ones that broadcast to " + formatDims(scores));
+    broadcasts(bias, "bias");
+  }
+  if (check.has(mask)) {
+    check.isType(mask, DType::Bool);
+    broadcasts(mask, "mask");
+    check.number("fill");
   }
   check.number("scale");
   double dropout = check.number("dropout", 0);
@@ -44,7 +53,7 @@ namespace {
 
 llvm::Expected<Types> infer(const Op &op) {
   OpCheck check(op);
-  checkAttention(check, 0, 3);
+  checkAttention(check, 0, 3, 4);
   if (check.failed())
     return check.error();
   DType dtype = check.in(0).dtype;
@@ -56,8 +65,9 @@ void gradient(GradContext &g) {
   bool bias = g.needs(3);
   Attrs attrs = g.attrs();
   attrs.set("bias_grad", int64_t(bias));
-  llvm::Expected<Op *> made = g.create(
-      kAttentionGrad, {g.dOut(), g.in(0), g.in(1), g.in(2), g.out(0), g.out(1), g.in(3)}, attrs);
+  llvm::Expected<Op *> made =
+      g.create(kAttentionGrad,
+               {g.dOut(), g.in(0), g.in(1), g.in(2), g.out(0), g.out(1), g.in(3), g.in(4)}, attrs);
   Op *op = llvm::cantFail(std::move(made));
   for (unsigned i = 0; i < (bias ? 4u : 3u); ++i)
     g.setGrad(i, op->result(i));
@@ -96,6 +106,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
     bias = toDoubles(*in[3]);
     biasStrides = broadcastStrides(in[3]->dims(), d.scores());
   }
+  AttentionMask mask(in.size() > 4 ? in[4] : nullptr, d.scores(), op.attrs.getFloat("fill", 0));
   std::vector<double> out(numElements(d.out())), lse(numElements(d.lse())), p(d.keys);
   for (int64_t b = 0; b < d.batch; ++b)
     for (int64_t h = 0; h < d.heads; ++h)
@@ -109,6 +120,8 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
           if (!bias.empty())
             p[j] += bias[b * biasStrides[0] + h * biasStrides[1] + i * biasStrides[2] +
                          j * biasStrides[3]];
+          if (mask.hides(b, h, i, j))
+            p[j] = mask.fill;
           top = std::max(top, p[j]);
         }
         for (double &value : p)
@@ -122,7 +135,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   return Tensors{fromDoubles(dtype, d.out(), out), fromDoubles(dtype, d.lse(), lse)};
 }
 
-constexpr const char *kOperands[] = {"q", "k", "v", "bias?"};
+constexpr const char *kOperands[] = {"q", "k", "v", "bias?", "mask?"};
 constexpr const char *kResults[] = {"out", "lse"};
 
 } // namespace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of an attention op, and the place of its bias.
+// Sizes of an attention op, its checks, and its mask.
 #pragma once
 
 #include "ir/ops/Infer.h"
+#include "ir/ops/Reference.h"
 
 namespace shardc {
 
@@ -17,7 +18,9 @@ struct AttentionDims {
   int64_t qAt(int64_t b, int64_t i, int64_t h) const {
     return ((b * queries + i) * heads + h) * depth;
   }
-  int64_t kAt(int64_t b, int64_t j, int64_t h) const { return ((b * keys + j) * heads + h) * depth; }
+  int64_t kAt(int64_t b, int64_t j, int64_t h) const {
+    return ((b * keys + j) * heads + h) * depth;
+  }
   int64_t vAt(int64_t b, int64_t j, int64_t h) const {
     return ((b * keys + j) * heads + h) * valueDepth;
   }
@@ -27,8 +30,28 @@ struct AttentionDims {
   int64_t lseAt(int64_t b, int64_t h, int64_t i) const { return (b * heads + h) * queries + i; }
 };
 
-/// Checks operands q, k, v at `q` and the optional bias at `bias`, and the attributes that forward
-/// and gradient share. Ask `check.failed()` before the dims are used.
-void checkAttention(OpCheck &check, unsigned q, unsigned bias);
+/// Checks operands q, k, v at `q`, the optional bias at `bias` and mask at `mask`, and the
+/// attributes that forward and gradient share. Ask `check.failed()` before the dims are used.
+void checkAttention(OpCheck &check, unsigned q, unsigned bias, unsigned mask);
+
+/// The mask of a reference evaluation; null hides nothing.
+class AttentionMask {
+public:
+  AttentionMask(const Tensor *mask, llvm::ArrayRef<int64_t> scores, double fill) : fill(fill) {
+    if (mask) {
+      attends_ = toDoubles(*mask);
+      strides_ = broadcastStrides(mask->dims(), scores);
+    }
+  }
+  bool hides(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return !attends_.empty() &&
+           attends_[b * strides_[0] + h * strides_[1] + i * strides_[2] + j * strides_[3]] == 0;
+  }
+  const double fill;
+
+private:
+  std::vector<double> attends_;
+  Dims strides_;
+};
 
 } // namespace shardc

@@ -2,6 +2,7 @@
 // Gradient of attention, from the probabilities p = exp(scale q k^T + bias - lse):
 //   dv = p^T dout,   dp = dout v^T,   ds = p (dp - sum(dout * out)),
 //   dq = scale ds k, dk = scale ds^T q, dbias = ds summed to the bias's own dims.
+// Where the mask hides a score, p = exp(fill - lse) and ds = 0.
 // With dropout m: dv = (p m)^T dout and dp = m (dout v^T).
 #include "ir/base/Error.h"
 #include "ir/ops/AttentionDims.h"
@@ -11,10 +12,10 @@
 namespace shardc {
 namespace {
 
-/// Operands before q: dout. After v: out, lse, bias.
+/// Operands before q: dout. After v: out, lse, bias, mask.
 llvm::Expected<Types> infer(const Op &op) {
   OpCheck check(op);
-  checkAttention(check, 1, 6);
+  checkAttention(check, 1, 6, 7);
   if (check.failed())
     return check.error();
   AttentionDims d(check.in(1).dims, check.in(2).dims, check.in(3).dims);
@@ -64,11 +65,13 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
     dbias.resize(bias.size());
     strides = broadcastStrides(in[6]->dims(), d.scores());
   }
+  AttentionMask mask(in.size() > 7 ? in[7] : nullptr, d.scores(), op.attrs.getFloat("fill", 0));
   for (int64_t b = 0; b < d.batch; ++b)
     for (int64_t h = 0; h < d.heads; ++h)
       for (int64_t i = 0; i < d.queries; ++i) {
         int64_t atOut = d.outAt(b, i, h), atQ = d.qAt(b, i, h);
-        double delta = 0;
+        double delta = 0, rowLse = lse[d.lseAt(b, h, i)];
+        bool uniform = rowLse < -1e30; // all hidden: adding log(keys) to such a number is lost
         for (int64_t c = 0; c < d.valueDepth; ++c)
           delta += dout[atOut + c] * out[atOut + c];
         for (int64_t j = 0; j < d.keys; ++j) {
@@ -81,7 +84,10 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
             dp += dout[atOut + c] * v[atV + c];
           if (!bias.empty())
             score += bias[atBias];
-          double p = std::exp(score - lse[d.lseAt(b, h, i)]), ds = p * (dp - delta);
+          bool hidden = mask.hides(b, h, i, j);
+          double p =
+              uniform ? 1.0 / double(d.keys) : std::exp((hidden ? mask.fill : score) - rowLse);
+          double ds = hidden ? 0 : p * (dp - delta);
           for (int64_t c = 0; c < d.valueDepth; ++c)
             dv[atV + c] += p * dout[atOut + c];
           for (int64_t c = 0; c < d.depth; ++c) {
@@ -100,7 +106,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   return results;
 }
 
-constexpr const char *kOperands[] = {"dout", "q", "k", "v", "out", "lse", "bias?"};
+constexpr const char *kOperands[] = {"dout", "q", "k", "v", "out", "lse", "bias?", "mask?"};
 constexpr const char *kResults[] = {"dq", "dk", "dv", "dbias"};
 
 } // namespace

@@ -19,6 +19,21 @@ std::vector<OperandSpec> gradOperands(OperandSpec bias) {
           x({2, 3, 2, 5}), positive({2, 2, 3}), std::move(bias)};
 }
 
+std::vector<OperandSpec> masked(std::vector<OperandSpec> operands, OperandSpec mask) {
+  operands.push_back(std::move(mask));
+  return operands;
+}
+Attrs filled(Attrs attrs) {
+  attrs.set("fill", -3.4028234663852886e38);
+  return attrs;
+}
+/// Keys that count for the rows of two batches; row 1 of the first batch sees none.
+OperandSpec rows() {
+  return given({2, 1, 3, 4},
+               {1, 1, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 0},
+               DType::Bool);
+}
+
 } // namespace
 
 void attentionCases(OpCases &cases) {
@@ -32,6 +47,10 @@ void attentionCases(OpCases &cases) {
       given({1, 1, 3, 4}, {0, -3e38, -3e38, -3e38, 0, 0, -3e38, -3e38, 0, 0, 0, -3e38});
   mask.constant = true;
   cases.push_back({&kAttention, "Causal", withBias(mask), scaled(0.5)});
+  cases.push_back({&kAttention, "Masked", masked(withBias(absent()), bools({2, 1, 1, 4})),
+                   filled(scaled(0.5))});
+  cases.push_back(
+      {&kAttention, "MaskedRows", masked(withBias(x({1, 2, 3, 4})), rows()), filled(scaled(0.5))});
   cases.push_back(
       {&kAttention, "One", {x({1, 1, 1, 1}), x({1, 1, 1, 1}), x({1, 1, 1, 1})}, scaled(2)});
   cases.push_back(
@@ -45,6 +64,10 @@ void attentionCases(OpCases &cases) {
   cases.push_back({&kAttentionGrad, "SharedBias", gradOperands(x({1, 2, 3, 4})), grad(1)});
   cases.push_back({&kAttentionGrad, "KeyBias", gradOperands(x({2, 1, 1, 4})), grad(1)});
   cases.push_back({&kAttentionGrad, "LowRankBias", gradOperands(x({3, 4})), grad(1)});
+  cases.push_back({&kAttentionGrad, "Masked", masked(gradOperands(absent()), bools({2, 1, 1, 4})),
+                   filled(grad(0))});
+  cases.push_back({&kAttentionGrad, "MaskedRows", masked(gradOperands(x({1, 2, 3, 4})), rows()),
+                   filled(grad(1))});
 }
 
 } // namespace shardc::test
