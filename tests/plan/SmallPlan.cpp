@@ -55,7 +55,7 @@ void addSum(plan::Program &program, plan::Ref input, plan::Ref output) {
   axes.mutable_ints()->add_v(0);
   axes.mutable_ints()->add_v(1);
   plan::Attr &keep = *command.add_attrs();
-  keep.set_name("keepdims");
+  keep.set_name("keep_dims");
   keep.set_i(0);
   *command.add_inputs() = input;
   *command.add_outputs() = output;

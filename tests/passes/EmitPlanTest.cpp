@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small model goes through the whole compiler; the plan is run by reference functions.
+#include "ir/graph/Text.h"
+#include "ir/ops/OpDef.h"
+#include "ir/ops/Reference.h"
+#include "ir/plan/Scalars.h"
+#include "passes/Pipeline.h"
+#include "tests/passes/PlanInterpreter.h"
+#include "llvm/ADT/StringMap.h"
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+/// Embedding tied to the output, a residual layer with odd sizes, an attention-like product of
+/// slices, a frozen parameter, and one that the loss does not reach.
+constexpr StringLiteral kModel = R"(
+graph @small level=imported {batch=4} [
+  parameter "shared.weight" tie="head.weight" : f32[7,6]
+  parameter "layers.0.weight" : f32[5,6]
+  parameter "layers.0.bias" : f32[5]
+  parameter "layers.0.out.weight" : f32[6,5]
+  parameter "layers.1.scale" : f32[6]
+  parameter "layers.1.gate" frozen : f32[6]
+  parameter "layers.1.unused" : f32[3,3]
+  %ids = input {name="ids", low=0, high=7} : i64[4] batch
+  %labels = input {name="labels", low=0, high=7, ignore=-100} : i64[4] batch
+  %e = param {name="shared.weight"} : f32[7,6]
+  %w = param {name="layers.0.weight"} : f32[5,6]
+  %b = param {name="layers.0.bias"} : f32[5]
+  %o = param {name="layers.0.out.weight"} : f32[6,5]
+  %s = param {name="layers.1.scale"} : f32[6]
+  %g = param {name="layers.1.gate"} : f32[6]
+  %unused = param {name="layers.1.unused"} : f32[3,3]
+  %h0 = embedding %e, %ids : f32[4,6]
+  %wt = transpose %w {perm=[1,0]} : f32[6,5]
+  %p0 = matmul %h0, %wt : f32[4,5]
+  %p1 = add %p0, %b : f32[4,5]
+  %p2 = tanh %p1 : f32[4,5]
+  %ot = transpose %o {perm=[1,0]} : f32[5,6]
+  %p3 = matmul %p2, %ot : f32[4,6]
+  %h1 = add %h0, %p3 : f32[4,6]
+  %l = slice %h1 {starts=[0,0], sizes=[4,3], steps=[1,1]} : f32[4,3]
+  %r = slice %h1 {starts=[0,5], sizes=[4,3], steps=[1,-1]} : f32[4,3]
+  %rt = transpose %r {perm=[1,0]} : f32[3,4]
+  %a = matmul %l, %rt : f32[4,4]
+  %q = softmax %a {axis=-1} : f32[4,4]
+  %h2 = matmul %q, %h1 : f32[4,6]
+  %h3 = mul %h2, %s : f32[4,6]
+  %h4 = mul %h3, %g : f32[4,6]
+  %h5 = add %h4, %h1 : f32[4,6]
+  %et = transpose %e {perm=[1,0]} : f32[6,7]
+  %logits = matmul %h5, %et : f32[4,7]
+  %sum, %count, %correct, %lse = cross_entropy %logits, %labels {ignore_index=-100} : f32[], f32[], f32[], f32[4]
+  output "loss_sum" %sum
+  output "loss_count" %count
+  output "correct" %correct
+]
+)";
+
+std::unique_ptr<Graph> model() {
+  auto graph = parseGraph(kModel, "model");
+  if (!graph) {
+    ADD_FAILURE() << toString(graph.takeError());
+    return nullptr;
+  }
+  return std::move(*graph);
+}
+
+plan::Plan compiled(Precision precision, Optimizer optimizer = Optimizer::Sgd) {
+  CompileOptions options;
+  options.precision = precision;
+  options.optimizer = optimizer;
+  auto result = compile(model(), {}, options);
+  if (!result) {
+    ADD_FAILURE() << toString(result.takeError());
+    return {};
+  }
+  return *result->plan;
+}
+
+Tensor randomTensor(DType dtype, ArrayRef<int64_t> dims, std::mt19937 &random) {
+  std::vector<double> values(numElements(dims));
+  for (double &v : values)
+    v = std::uniform_real_distribution(-1.0, 1.0)(random);
+  return fromDoubles(dtype, dims, values);
+}
+
+StringMap<Tensor> modelValues(DType dtype) {
+  std::mt19937 random(3);
+  StringMap<Tensor> values;
+  auto graph = model();
+  for (const Parameter &p : graph->parameters)
+    values[p.name] = randomTensor(dtype, p.type.dims, random);
+  values["ids"] = Tensor::ofInts({3, 0, 6, 3});
+  values["labels"] = Tensor::ofInts({1, -100, 5, 2});
+  return values;
+}
+
+/// loss_sum by evaluating the model op by op: SSA, no memory decisions.
+double evaluatedLoss(const StringMap<Tensor> &values, DType dtype) {
+  auto graph = model();
+  DenseMap<Value *, Tensor> known;
+  for (Op &op : graph->ops()) {
+    if (op.is(kInput) || op.is(kParam)) {
+      known[op.result()] = values.lookup(op.attrs.getString("name"));
+      continue;
+    }
+    SmallVector<const Tensor *> operands;
+    for (Value *v : op.operands())
+      operands.push_back(&known[v]);
+    for (unsigned i = 0; i < op.numResults(); ++i) // the same model in the wanted precision
+      if (op.result(i)->type().isFloat())
+        op.result(i)->setType(Type(dtype, op.result(i)->type().dims));
+    auto results = evaluateOp(op, operands);
+    if (!results) {
+      ADD_FAILURE() << op.mnemonic().str() << ": " << toString(results.takeError());
+      return 0;
+    }
+    for (auto [i, tensor] : enumerate(*results))
+      known[op.result(i)] = tensor;
+  }
+  return known[graph->output("loss_sum")].asDouble(0);
+}
+
+void load(PlanInterpreter &run, const plan::Plan &plan, const StringMap<Tensor> &values) {
+  for (const plan::Parameter &p : plan.parameters())
+    run.writeParameter(p.name(), values.lookup(p.name()));
+  for (const plan::Input &input : plan.inputs())
+    run.writeInput(input.name(), values.lookup(input.name()));
+  run.setScalar(kLearningRate, 0.1);
+  run.setScalar(kBeta1, 0.9);
+  run.setScalar(kBeta2, 0.99);
+  run.setScalar(kEpsilon, 1e-8);
+  run.setScalar(kWeightDecay, 0.01);
+  run.setScalar(kBiasCorrection1, 0.1);
+  run.setScalar(kBiasCorrection2, 0.01);
+  run.setScalar(kMaxGradNorm, 1);
+  run.setScalar(kFirstUpdate, 1);
+}
+
+TEST(EmitPlan, IsSound) {
+  for (Optimizer optimizer : {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd}) {
+    plan::Plan plan = compiled(Precision::Fp32, optimizer);
+    EXPECT_EQ(toString(checkPlan(plan)), "");
+  }
+}
+
+TEST(EmitPlan, RepeatsItselfBitForBit) {
+  EXPECT_EQ(serializePlan(compiled(Precision::Fp32)), serializePlan(compiled(Precision::Fp32)));
+}
+
+TEST(EmitPlan, LossIsTheModels) {
+  plan::Plan plan = compiled(Precision::Fp64);
+  auto values = modelValues(DType::F64);
+  PlanInterpreter run(plan, PlanInterpreter::Packed);
+  load(run, plan, values);
+  double want = evaluatedLoss(values, DType::F64);
+  for (const char *program : {"train", "eval"}) {
+    ASSERT_EQ(toString(run.run(program)), "");
+    EXPECT_NEAR(run.readOutput(program, "loss_sum").asDouble(0), want, 1e-12 * want) << program;
+    EXPECT_EQ(run.readOutput(program, "loss_count").asDouble(0), 3) << program;
+  }
+}
+
+TEST(EmitPlan, GradientsAreThoseOfCentralDifferences) {
+  plan::Plan plan = compiled(Precision::Fp64);
+  auto values = modelValues(DType::F64);
+  PlanInterpreter run(plan, PlanInterpreter::Packed);
+  load(run, plan, values);
+  ASSERT_EQ(toString(run.run("train")), "");
+  unsigned compared = 0;
+  for (const plan::Parameter &p : plan.parameters()) {
+    if (!p.trainable())
+      continue;
+    Tensor gradient = run.readGradient(p.name());
+    Tensor original = values[p.name()];
+    for (int64_t i = 0; i < gradient.numElements(); ++i, ++compared) {
+      double side[2];
+      for (int k = 0; k < 2; ++k) {
+        std::vector<double> moved = toDoubles(original);
+        moved[i] += k ? 1e-5 : -1e-5;
+        values[p.name()] = fromDoubles(DType::F64, original.dims(), moved);
+        side[k] = evaluatedLoss(values, DType::F64);
+      }
+      EXPECT_NEAR(gradient.asDouble(i), (side[1] - side[0]) / 2e-5, 1e-7) << p.name() << " " << i;
+    }
+    values[p.name()] = original;
+  }
+  EXPECT_EQ(compared, 42u + 30 + 5 + 30 + 6 + 9);
+}
+
+TEST(EmitPlan, SharingMemoryChangesNoBit) {
+  for (Optimizer optimizer : {Optimizer::AdamW, Optimizer::Sgd}) {
+    plan::Plan plan = compiled(Precision::Fp32, optimizer);
+    auto values = modelValues(DType::F32);
+    PlanInterpreter packed(plan, PlanInterpreter::Packed),
+        disjoint(plan, PlanInterpreter::Disjoint);
+    for (PlanInterpreter *run : {&packed, &disjoint}) {
+      load(*run, plan, values);
+      for (const char *program : {"train", "update", "eval", "train", "update", "eval"})
+        ASSERT_EQ(toString(run->run(program)), "");
+    }
+    for (const plan::Parameter &p : plan.parameters()) {
+      EXPECT_EQ(packed.readParameter(p.name()), disjoint.readParameter(p.name())) << p.name();
+      EXPECT_EQ(packed.readParameter(p.name()) == values[p.name()], !p.trainable()) << p.name();
+    }
+    for (const plan::Output &output : plan.outputs()) {
+      Tensor value = packed.readOutput(output.program(), output.name());
+      EXPECT_EQ(value, disjoint.readOutput(output.program(), output.name())) << output.name();
+      EXPECT_TRUE(std::isfinite(value.asDouble(0))) << output.name();
+    }
+  }
+}
+
+TEST(EmitPlan, GradientsAreBornInTheirBucket) {
+  plan::Plan plan = compiled(Precision::Fp32);
+  for (const plan::Program &program : plan.programs())
+    for (const plan::Command &c : program.commands())
+      EXPECT_FALSE(c.kernel() == "copy" && plan.strings(c.place()) == "copy gradient")
+          << plan.buffers(c.outputs(0).buffer()).name();
+}
+
+} // namespace
+} // namespace shardc
