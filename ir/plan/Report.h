@@ -12,9 +12,9 @@ namespace shardc {
 void printScreen(const plan::Plan &plan, llvm::raw_ostream &os, llvm::StringRef path = "");
 /// More of it: inputs, outputs, buckets, programs by kernel.
 void printDetails(const plan::Plan &plan, llvm::raw_ostream &os);
-/// Every command: position, stream, kernel, shapes, work, predicted time, place.
+/// A line for each command: position, phase, kernel, first result, work, predicted time, place.
 void printCommands(const plan::Plan &plan, llvm::raw_ostream &os);
-/// Every buffer, largest first.
+/// A line for each buffer, largest first.
 void printBuffers(const plan::Plan &plan, llvm::raw_ostream &os);
 /// What lives at the peak, alike ones together, largest first, and what would lower it, cheapest
 /// first.
@@ -22,6 +22,8 @@ void printPeak(const plan::Plan &plan, llvm::raw_ostream &os);
 /// All of it for programs: one JSON object with stable keys.
 void printJson(const plan::Plan &plan, llvm::raw_ostream &os);
 
+/// "decoder.block.0: matmul_7": the name, after the layer where the name does not say it.
+std::string fullName(const plan::Plan &plan, const plan::Buffer &buffer);
 /// Live bytes by kind at the peak of all spaces.
 struct PeakByKind {
   plan::BufferKind kind;

@@ -7,6 +7,13 @@ using namespace llvm;
 
 namespace shardc {
 
+std::string fullName(const plan::Plan &plan, const plan::Buffer &buffer) {
+  const std::string &layer = plan.strings(buffer.layer());
+  if (layer.empty() || StringRef(buffer.name()).starts_with(layer))
+    return buffer.name();
+  return layer + ": " + buffer.name();
+}
+
 std::vector<PeakByKind> peakByKind(const plan::Plan &plan) {
   std::array<uint64_t, plan::BufferKind_ARRAYSIZE> bytes{};
   for (int s = 0; s < plan.spaces_size(); ++s)

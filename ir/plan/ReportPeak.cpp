@@ -5,7 +5,6 @@
 #include "ir/plan/Text.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
 #include <map>
 
 using namespace llvm;
@@ -30,7 +29,7 @@ std::string pattern(StringRef name) {
 }
 
 struct Group {
-  plan::BufferKind kind;
+  plan::BufferKind kind = plan::ACTIVATION;
   std::string name;
   uint64_t bytes = 0, largest = 0;
   unsigned count = 0;
@@ -42,7 +41,7 @@ std::vector<Group> groupsAt(const plan::Plan &plan, const Peak &peak) {
       groups;
   for (uint32_t index : peak.buffers) {
     const plan::Buffer &b = plan.buffers(index);
-    std::string name = pattern(b.name());
+    std::string name = pattern(fullName(plan, b));
     Group &group = groups[{b.kind(), name}];
     group.kind = b.kind();
     group.name = name;
@@ -118,13 +117,22 @@ void printPeak(const plan::Plan &plan, raw_ostream &os) {
                  {"largest", Table::Right},
                  {"kind"},
                  {"name", Table::Flexible}});
+    // The tail is long and light.
+    Group rest;
     for (const Group &group : groupsAt(plan, peak)) {
-      std::string share;
-      raw_string_ostream(share) << format("%.1f %%",
-                                          100.0 * double(group.bytes) / double(peak.bytes));
-      table.add({bytesText(group.bytes), share, utostr(group.count), bytesText(group.largest),
-                 kindName(group.kind).str(), printable(group.name)});
+      if (group.bytes * 1000 < peak.bytes) {
+        rest.bytes += group.bytes;
+        rest.largest = std::max(rest.largest, group.largest);
+        rest.count += group.count;
+        continue;
+      }
+      table.add({bytesText(group.bytes), percentText(double(group.bytes), double(peak.bytes)),
+                 utostr(group.count), bytesText(group.largest), kindName(group.kind).str(),
+                 printable(group.name)});
     }
+    if (rest.count)
+      table.add({bytesText(rest.bytes), percentText(double(rest.bytes), double(peak.bytes)),
+                 utostr(rest.count), bytesText(rest.largest), "others", ""});
     table.print(os);
   }
   os << "\nwhat would lower it\n";

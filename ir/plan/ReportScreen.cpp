@@ -3,7 +3,6 @@
 #include "ir/plan/Report.h"
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
@@ -128,9 +127,7 @@ void printMemory(const plan::Plan &plan, raw_ostream &os) {
     all += bytes;
   for (auto &[kind, bytes] : kinds) {
     double share = double(bytes) / double(all);
-    std::string percent;
-    raw_string_ostream(percent) << format("%.1f %%", 100 * share);
-    table.add({kindName(kind).str(), bytesText(bytes), percent,
+    table.add({kindName(kind).str(), bytesText(bytes), percentText(double(bytes), double(all)),
                std::string(size_t(share * 40 + 0.5), '#')});
   }
   table.print(os);
@@ -145,93 +142,18 @@ void printTime(const plan::Plan &plan, raw_ostream &os) {
         flops += c.flops();
         moved += c.moved_bytes();
       }
-  std::string text;
-  raw_string_ostream(text) << format("predicted %.3g ms a step: %.3g GFLOP, %.3g GB moved",
-                                     plan.predicted_ms(), flops / 1e9, moved / 1e9);
-  section.line(text);
+  section.line("predicted " + durationText(1e3 * plan.predicted_ms()) +
+               " a step: " + siText(flops, "FLOP") + ", " + siText(moved, "B") + " moved");
 }
 
 } // namespace
 
-void printScreen(const plan::Plan &plan, raw_ostream &os, StringRef path) {
+void printScreen(const plan::Plan &plan, raw_ostream &os) {
   printModel(plan, os);
   printStep(plan, os);
   printSharding(plan, os);
   printMemory(plan, os);
   printTime(plan, os);
-  if (!path.empty()) {
-    os << "\nnext: shardc-train " << path
-       << " --data DATA.safetensors --max-steps 100 --output-dir OUT\n";
-  }
-}
-
-void printDetails(const plan::Plan &plan, raw_ostream &os) {
-  os << "\ninputs\n";
-  Table inputs({{"name", Table::Flexible}, {"type"}, {"values"}});
-  for (const plan::Input &i : plan.inputs()) {
-    std::string range =
-        i.low() < i.high() ? "[" + itostr(i.low()) + ", " + itostr(i.high()) + ")" : "any";
-    if (i.has_ignore())
-      range += " or " + itostr(i.ignore());
-    inputs.add({printable(i.name()), typeText(i.dtype(), i.dims()), range});
-  }
-  inputs.print(os);
-  os << "\noutputs\n";
-  Table outputs({{"name", Table::Flexible}, {"of"}, {"type"}});
-  for (const plan::Output &o : plan.outputs())
-    outputs.add(
-        {printable(o.name()), printable(o.program()), typeText(o.ref().dtype(), o.ref().dims())});
-  outputs.print(os);
-  os << "\nbuckets\n";
-  Table buckets({{"name", Table::Flexible},
-                 {"elements", Table::Right},
-                 {"bytes", Table::Right},
-                 {"decays", Table::Right},
-                 {"tensors", Table::Right},
-                 {"trained"}});
-  std::vector<unsigned> tensors(plan.buckets_size());
-  for (const plan::Parameter &p : plan.parameters())
-    ++tensors[p.bucket()];
-  for (int i = 0; i < plan.buckets_size(); ++i) {
-    const plan::Bucket &b = plan.buckets(i);
-    buckets.add({printable(b.name()), utostr(b.elements()),
-                 bytesText(b.elements() * byteSize(DType(b.dtype()))), utostr(b.decay_end()),
-                 utostr(tensors[i]), b.gradient_buffer() >= 0 ? "yes" : "no"});
-  }
-  buckets.print(os);
-  for (const plan::Program &program : plan.programs()) {
-    struct Sum {
-      unsigned count = 0;
-      double flops = 0, moved = 0, us = 0;
-    };
-    MapVector<StringRef, Sum> kernels;
-    Sum all;
-    for (const plan::Command &c : program.commands())
-      for (Sum *s : {&kernels[c.kernel()], &all}) {
-        ++s->count;
-        s->flops += c.flops();
-        s->moved += c.moved_bytes();
-        s->us += c.predicted_us();
-      }
-    os << "\nprogram " << printable(program.name()) << "\n";
-    Table table({{"kernel", Table::Flexible},
-                 {"commands", Table::Right},
-                 {"GFLOP", Table::Right},
-                 {"GB moved", Table::Right},
-                 {"predicted ms", Table::Right}});
-    auto rows = kernels.takeVector();
-    llvm::stable_sort(rows, [](auto &a, auto &b) { return a.second.us > b.second.us; });
-    rows.push_back({"all", all});
-    auto number = [](double value) {
-      std::string text;
-      raw_string_ostream(text) << format("%.3f", value);
-      return text;
-    };
-    for (auto &[kernel, s] : rows)
-      table.add({printable(kernel), utostr(s.count), number(s.flops / 1e9), number(s.moved / 1e9),
-                 number(s.us / 1e3)});
-    table.print(os);
-  }
 }
 
 } // namespace shardc

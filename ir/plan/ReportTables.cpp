@@ -3,7 +3,6 @@
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
 #include <numeric>
 
 using namespace llvm;
@@ -11,18 +10,12 @@ using namespace llvm;
 namespace shardc {
 namespace {
 
-std::string fixed(double value, const char *form) {
-  char text[32];
-  std::snprintf(text, sizeof text, form, value);
-  return text;
-}
-
-std::string shapes(const google::protobuf::RepeatedPtrField<plan::Ref> &refs) {
-  std::string text;
-  for (const plan::Ref &ref : refs)
-    text += (text.empty() ? "" : " ") +
-            (ref.absent() ? std::string("-") : typeText(ref.dtype(), ref.dims()));
-  return text;
+/// The first result, and how many more there are.
+std::string results(const plan::Command &c) {
+  if (c.outputs_size() == 0)
+    return "";
+  std::string text = typeText(c.outputs(0).dtype(), c.outputs(0).dims());
+  return c.outputs_size() == 1 ? text : text + " +" + utostr(c.outputs_size() - 1);
 }
 
 } // namespace
@@ -34,16 +27,16 @@ void printCommands(const plan::Plan &plan, raw_ostream &os) {
     os << "program " << printable(program.name()) << "\n";
     Table table({{"at", Table::Right},
                  {"phase"},
-                 {"kernel", Table::Left},
-                 {"inputs", Table::Flexible},
-                 {"outputs", Table::Flexible},
-                 {"MFLOP", Table::Right},
-                 {"us", Table::Right},
-                 {"place", Table::Flexible}});
+                 {"kernel"},
+                 {"result"},
+                 {"work", Table::Right},
+                 {"predicted", Table::Right},
+                 {"place", Table::Flexible}},
+                0);
     for (const plan::Command &c : program.commands())
-      table.add({utostr(position++), kPhases[c.phase()], printable(c.kernel()), shapes(c.inputs()),
-                 shapes(c.outputs()), fixed(c.flops() / 1e6, "%.1f"),
-                 fixed(c.predicted_us(), "%.1f"), printable(plan.strings(c.place()))});
+      table.add({utostr(position++), kPhases[c.phase()], printable(c.kernel()), results(c),
+                 siText(c.flops(), "FLOP"), durationText(c.predicted_us()),
+                 printable(plan.strings(c.place()))});
     table.print(os);
     os << '\n';
   }
@@ -57,19 +50,19 @@ void printBuffers(const plan::Plan &plan, raw_ostream &os) {
   });
   Table table({{"buffer", Table::Right},
                {"bytes", Table::Right},
-               {"space", Table::Right},
                {"offset", Table::Right},
                {"live"},
                {"kind"},
-               {"layer", Table::Flexible},
                {"name", Table::Flexible}},
               0);
   for (uint32_t index : order) {
     const plan::Buffer &b = plan.buffers(index);
     std::string live =
         b.persistent() ? "always" : "[" + utostr(b.first()) + ", " + utostr(b.last()) + ")";
-    table.add({utostr(index), utostr(b.bytes()), utostr(b.space()), utostr(b.offset()), live,
-               kindName(b.kind()).str(), printable(plan.strings(b.layer())), printable(b.name())});
+    std::string where =
+        (plan.spaces_size() > 1 ? utostr(b.space()) + ":" : "") + utostr(b.offset());
+    table.add({utostr(index), utostr(b.bytes()), where, live, kindName(b.kind()).str(),
+               printable(fullName(plan, b))});
   }
   table.print(os);
 }

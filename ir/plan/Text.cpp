@@ -59,6 +59,13 @@ std::string printable(StringRef text) {
   return out;
 }
 
+/// "1.23", "12.3", "123".
+static std::string threeDigits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value);
+  return text;
+}
+
 std::string bytesText(uint64_t bytes) {
   if (bytes < 1024)
     return utostr(bytes) + " B";
@@ -69,10 +76,33 @@ std::string bytesText(uint64_t bytes) {
     value /= 1024;
     ++unit;
   }
+  return threeDigits(value) + " " + units[unit];
+}
+
+std::string percentText(double part, double whole) {
   char text[32];
-  int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  std::snprintf(text, sizeof text, "%.*f %s", digits, value, units[unit]);
+  std::snprintf(text, sizeof text, "%.1f %%", whole > 0 ? 100 * part / whole : 0.0);
   return text;
+}
+
+std::string siText(double value, StringRef unit) {
+  const char *prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  unsigned prefix = 0;
+  while (value >= 999.5 && prefix + 1 < std::size(prefixes)) {
+    value /= 1000;
+    ++prefix;
+  }
+  return threeDigits(value) + " " + prefixes[prefix] + unit.str();
+}
+
+std::string durationText(double us) {
+  if (us < 999.5)
+    return threeDigits(us) + " us";
+  if (us < 999.5e3)
+    return threeDigits(us / 1e3) + " ms";
+  if (us < 120e6)
+    return threeDigits(us / 1e6) + " s";
+  return us < 7200e6 ? threeDigits(us / 60e6) + " min" : threeDigits(us / 3600e6) + " h";
 }
 
 std::string typeText(uint32_t dtype, const google::protobuf::RepeatedField<int64_t> &dims) {

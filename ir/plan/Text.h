@@ -15,8 +15,14 @@ llvm::StringRef kindName(plan::Space::Kind kind);
 std::string printable(llvm::StringRef text);
 /// "1.50 GiB": three digits, binary units; below 1 KiB "512 B".
 std::string bytesText(uint64_t bytes);
+/// "12.3 %".
+std::string percentText(double part, double whole);
 /// "f32[8,128]".
 std::string typeText(uint32_t dtype, const google::protobuf::RepeatedField<int64_t> &dims);
+/// Three digits and a decimal prefix: "391 GFLOP", "1.81 TB".
+std::string siText(double value, llvm::StringRef unit);
+/// "12.3 us", "348 ms", "3.48 s", "2.6 min", "1.2 h".
+std::string durationText(double microseconds);
 /// "60,506,624".
 std::string countText(uint64_t count);
 /// The shortest decimal that reads back as the same number.

@@ -2,6 +2,7 @@
 #include "ir/plan/Report.h"
 #include "ir/plan/Peak.h"
 #include "ir/plan/Table.h"
+#include "ir/plan/Text.h"
 #include "tests/plan/SmallPlan.h"
 #include "llvm/Support/JSON.h"
 #include <gtest/gtest.h>
@@ -50,13 +51,13 @@ TEST(Report, EveryLineFitsTheScreen) {
 }
 
 TEST(Report, ScreenSaysTheNumbers) {
-  std::string out = printed([](auto &p, auto &os) { printScreen(p, os, "m.plan"); }, named());
+  std::string out = printed([](auto &p, auto &os) { printScreen(p, os); }, named());
   for (const char *part : {"opset 18, pytorch 2.6.0", "6 parameters in 1 tensors, 24 B; 1 trained",
                            "batch 2 a rank and micro-step, 1 micro-step an update",
                            "4 in train, 1 in update, 2 in eval", "optimizer=adamw precision=fp32",
                            "stage 0 over 1 rank: 1 buckets, 1 trained",
                            "2.25 KiB a rank (2304 bytes), lower bound 2.00 KiB, gap 12.50 %",
-                           "predicted 1.25 ms a step", "next: shardc-train m.plan"})
+                           "predicted 1.25 ms a step: 2.00 GFLOP"})
     EXPECT_NE(out.find(part), std::string::npos) << part << "\nin\n" << out;
 }
 
@@ -105,6 +106,15 @@ TEST(Report, JsonHasTheStableKeys) {
   EXPECT_EQ(p.getInteger("bucket"), 0);
   EXPECT_EQ(p.getInteger("offset"), 0);
   EXPECT_EQ(p.getArray("tie")->size(), 0u);
+}
+
+TEST(Report, NumbersHaveThreeDigits) {
+  EXPECT_EQ(siText(0, "B"), "0.00 B");
+  EXPECT_EQ(siText(18.06e12, "FLOP"), "18.1 TFLOP");
+  EXPECT_EQ(siText(999.6, "B"), "1.00 kB");
+  EXPECT_EQ(durationText(3.48e6), "3.48 s");
+  EXPECT_EQ(durationText(158e6), "2.63 min");
+  EXPECT_EQ(percentText(1, 8), "12.5 %");
 }
 
 TEST(Table, CutsOnlyFlexibleColumns) {
