@@ -7,9 +7,8 @@
 
 namespace shardc {
 
-/// One screen: model, step, sharding, memory, time. With `path` (of the plan) also the next command
-/// to type.
-void printScreen(const plan::Plan &plan, llvm::raw_ostream &os, llvm::StringRef path = "");
+/// One screen: model, step, sharding, memory, time.
+void printScreen(const plan::Plan &plan, llvm::raw_ostream &os);
 /// More of it: inputs, outputs, buckets, programs by kernel.
 void printDetails(const plan::Plan &plan, llvm::raw_ostream &os);
 /// A line for each command: position, phase, kernel, first result, work, predicted time, place.
