@@ -26,6 +26,8 @@ std::optional<std::string> inlineNumber(const Value *value) {
   const Tensor *t = constantOf(value);
   if (!t || t->numElements() != 1)
     return std::nullopt;
+  if (t->dtype() == DType::Bool)
+    return t->asInt(0) ? "bool(1)" : "bool(0)";
   if (!isFloat(t->dtype()))
     return spell(t->asInt(0));
   double number = t->asDouble(0);

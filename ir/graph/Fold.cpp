@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph/Fold.h"
 #include "ir/base/Error.h"
-#include "ir/base/ScalarExpr.h"
-#include "ir/ops/OpDef.h"
+#include "ir/ops/Reference.h"
 
 namespace shardc {
 
@@ -10,25 +9,6 @@ const Tensor *constantOf(const Value *value) {
   if (!value || !value->op()->is(kConstant))
     return nullptr;
   return &value->op()->attrs.getTensor("value");
-}
-
-static llvm::Expected<llvm::SmallVector<Tensor, 1>> evaluateOp(const Op &op, llvm::ArrayRef<const Tensor *> operands) {
-  if (op.def().evaluate)
-    return op.def().evaluate(op, operands);
-  llvm::SmallVector<DType> dtypes;
-  for (const Tensor *t : operands)
-    dtypes.push_back(t->dtype());
-  llvm::SmallVector<NamedNumber> numbers;
-  for (auto &[name, value] : op.attrs)
-    if (auto *i = std::get_if<int64_t>(&value))
-      numbers.push_back({name, double(*i)});
-    else if (auto *f = std::get_if<double>(&value))
-      numbers.push_back({name, *f});
-  const Type &type = op.result()->type();
-  auto program = parseScalarExpr(op.def().scalar, dtypes, type.dtype, numbers);
-  if (!program)
-    return program.takeError();
-  return llvm::SmallVector<Tensor, 1>{evaluate(*program, operands, type.dims)};
 }
 
 llvm::Expected<Op *> foldConstant(Op *op) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums, products and extremes over `axes`; with `keep_dims` these stay as dims of 1.
+#include "ir/base/ScalarMath.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
-#include <cmath>
 #include <limits>
 
 namespace shardc {
@@ -67,40 +67,57 @@ void prodGradient(GradContext &g) {
   g.setGrad(0, g.mul(kept(g, dy), g.where(isZero, alone, quotient)));
 }
 
+// T is double, or int64_t, exact with wrap-around.
+template <typename T> using Limits = std::numeric_limits<T>;
 struct Sum {
-  static constexpr double kFirst = 0;
-  static double of(double a, double b) { return a + b; }
+  template <typename T> static T first() { return 0; }
+  template <typename T> static T of(T a, T b) { return scalar::add(a, b); }
 };
 struct Prod {
-  static constexpr double kFirst = 1;
-  static double of(double a, double b) { return a * b; }
+  template <typename T> static T first() { return 1; }
+  template <typename T> static T of(T a, T b) { return scalar::mul(a, b); }
 };
 struct Max {
-  static constexpr double kFirst = -std::numeric_limits<double>::infinity();
-  static double of(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+  template <typename T> static T first() {
+    return Limits<T>::has_infinity ? -Limits<T>::infinity() : Limits<T>::lowest();
+  }
+  template <typename T> static T of(T a, T b) { return scalar::max(a, b); }
 };
 struct Min {
-  static constexpr double kFirst = std::numeric_limits<double>::infinity();
-  static double of(double a, double b) { return a < b || std::isnan(a) ? a : b; }
+  template <typename T> static T first() {
+    return Limits<T>::has_infinity ? Limits<T>::infinity() : Limits<T>::max();
+  }
+  template <typename T> static T of(T a, T b) { return scalar::min(a, b); }
 };
+
+template <typename Fold, typename T, typename Read>
+std::vector<T> fold(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> axes, Read read) {
+  // Strides of the result, as seen from the operand's dims.
+  Dims kept = reducedDims(dims, axes, /*keep=*/true), strides = broadcastStrides(kept, dims);
+  Dims index(dims.size(), 0);
+  std::vector<T> y(numElements(kept), Fold::template first<T>());
+  for (int64_t i = 0, n = numElements(dims); i < n; ++i) {
+    int64_t at = 0;
+    for (size_t d = 0; d < dims.size(); ++d)
+      at += index[d] * strides[d];
+    y[at] = Fold::template of<T>(y[at], read(i));
+    for (size_t d = dims.size(); d-- > 0 && ++index[d] == dims[d];)
+      index[d] = 0;
+  }
+  return y;
+}
 
 template <typename Fold> llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   const Type &type = op.result()->type();
-  llvm::ArrayRef<int64_t> dims = in[0]->dims();
-  Ints axes = normalAxes(op.attrs.getInts("axes"), dims.size());
-  // Strides of the result, as seen from the operand's dims.
-  Dims keptDims = reducedDims(dims, axes, /*keep=*/true);
-  Dims strides = broadcastStrides(keptDims, dims), index(dims.size(), 0);
-  std::vector<double> x = toDoubles(*in[0]), y(type.numElements(), Fold::kFirst);
-  for (double value : x) {
-    int64_t at = 0;
-    for (size_t i = 0; i < dims.size(); ++i)
-      at += index[i] * strides[i];
-    y[at] = Fold::of(y[at], value);
-    for (size_t i = dims.size(); i-- > 0 && ++index[i] == dims[i];)
-      index[i] = 0;
-  }
-  return Tensors{fromDoubles(type.dtype, type.dims, y)};
+  const Tensor &x = *in[0];
+  Ints axes = normalAxes(op.attrs.getInts("axes"), x.rank());
+  if (x.dtype() != DType::I64)
+    return Tensors{
+        fromDoubles(type.dtype, type.dims,
+                    fold<Fold, double>(x.dims(), axes, [&](int64_t i) { return x.asDouble(i); }))};
+  std::vector<int64_t> y =
+      fold<Fold, int64_t>(x.dims(), axes, [&](int64_t i) { return x.asInt(i); });
+  return Tensors{Tensor::of<int64_t>(DType::I64, type.dims, y)};
 }
 
 constexpr OpDef reduce(const char *mnemonic, llvm::Expected<Types> (*infer)(const Op &),
