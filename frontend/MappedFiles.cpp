@@ -19,9 +19,10 @@ llvm::Expected<const MappedFiles::External *> MappedFiles::external(llvm::String
   if (auto known = externals_.find(location); known != externals_.end())
     return &known->second;
 
-  auto wrong = [&](llvm::StringRef what, llvm::StringRef wanted) {
+  auto wrong = [&](llvm::StringRef what, llvm::StringRef wanted, llvm::StringRef hint = "") {
     return userError(place + ": external data " + what + ": got " + quoted(location) + ", wanted " +
-                     wanted);
+                         wanted,
+                     hint);
   };
   if (location.empty())
     return wrong("has no location", "a path below the model's folder");
@@ -51,7 +52,8 @@ llvm::Expected<const MappedFiles::External *> MappedFiles::external(llvm::String
     bool last = i + 1 == components.size();
     struct stat info;
     if (!fstatat(fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) && S_ISLNK(info.st_mode))
-      return wrong("is or goes through a symbolic link", "a regular file below the model's folder");
+      return wrong("is or goes through a symbolic link", "a regular file below the model's folder",
+                   "copy the model and its data into a folder of their own (cp -L)");
     // O_NOFOLLOW is what protects; the test above only names the mistake. O_NONBLOCK: a pipe must
     // not hang us.
     int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY);

@@ -39,8 +39,9 @@ public:
       root = llvm::sys::path::parent_path(place_).str();
     m_.path_ = place_;
     m_.files_ = std::make_unique<MappedFiles>(root);
+    m_.hash_ = fileHash(file->getBuffer());
+    file->dontNeedIfMmap(); // what is not read again should not count as ours
     m_.files_->setModel(std::move(file));
-    m_.hash_ = fileHash(m_.files_->model());
     return llvm::Error::success();
   }
 

@@ -114,6 +114,9 @@ TEST(ExternalData, FollowsNoLink) {
   EXPECT_EQ(m.error(), "is or goes through a symbolic link: got 'link.bin', wanted a regular file "
                        "below the model's folder");
 
+  EXPECT_NE(llvm::toString(m.open().takeError()).find("hint: copy the model and its data"),
+            std::string::npos);
+
   ExternalModel n({{"location", "linked/w.bin"}});
   n.folder.write("w.bin", floats(6));
   ASSERT_EQ(symlink(".", n.folder.path("linked").c_str()), 0);
