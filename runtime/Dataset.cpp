@@ -19,7 +19,7 @@ static std::string listNames(llvm::ArrayRef<FileArray> arrays) {
 }
 
 static std::string rowDims(llvm::ArrayRef<int64_t> dims) {
-  return "rows" + (dims.size() > 1 ? "x" + formatDims(dims.drop_front()) : "");
+  return "N" + (dims.size() > 1 ? "x" + formatDims(dims.drop_front()) : "");
 }
 
 llvm::Error Dataset::addFile(llvm::StringRef path) {
@@ -119,9 +119,10 @@ llvm::Error Dataset::checkRange(llvm::StringRef name, int64_t low, int64_t high,
       for (int64_t j = 0; j < count; ++j)
         if ((values[j] < low || values[j] >= high) && values[j] != ignored)
           return userError(part.place + ": value out of range in row " +
-                           llvm::Twine((i + j) / elements) + ": got " + llvm::Twine(values[j]) +
-                           ", wanted " + llvm::Twine(low) + " to " + llvm::Twine(high - 1) +
-                           (ignored ? " or " + std::to_string(*ignored) : ""));
+                               llvm::Twine((i + j) / elements) + ": got " + llvm::Twine(values[j]) +
+                               ", wanted " + llvm::Twine(low) + " to " + llvm::Twine(high - 1) +
+                               (ignored ? " or " + std::to_string(*ignored) : ""),
+                           "is the data of another vocabulary, or another set of classes?");
     }
   }
   return llvm::Error::success();

@@ -56,6 +56,12 @@ llvm::Expected<const llvm::MemoryBuffer *> ModelFiles::open(llvm::StringRef file
   return buffer.get();
 }
 
+bool ModelFiles::has(const plan::Parameter &parameter) const {
+  const plan::ValueSource &source = parameter.source();
+  return !source.file().empty() && source.length() > 0 &&
+         llvm::sys::fs::exists(placeOf(source.file()));
+}
+
 /// Offsets are worth nothing in another file than the one that the compiler read.
 llvm::Error ModelFiles::checkModel() {
   if (checked_)

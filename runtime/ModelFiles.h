@@ -21,7 +21,10 @@ public:
   ModelFiles(const plan::Plan &plan, llvm::StringRef planPath, llvm::StringRef replacement);
   ~ModelFiles();
 
-  /// Copies, transposes and converts to `dtype`. Requires: the parameter's source is a file; `to`
+  /// Does the plan tell a place, and is there a file now? External weights that were absent when the plan was made count.
+  bool has(const plan::Parameter &parameter) const;
+
+  /// Copies, transposes and converts to `dtype`. Requires: `has(parameter)` or a source of kind FILE; `to`
   /// has room for its dims. Errors: file missing, too short, or the model file is not the one that
   /// the plan was made of.
   llvm::Error load(const plan::Parameter &parameter, void *to, DType dtype);

@@ -77,7 +77,7 @@ struct Sources {
         return error;
       return true;
     }
-    if (parameter.source().kind() == plan::ValueSource::ABSENT)
+    if (parameter.source().kind() == plan::ValueSource::ABSENT && !model.has(parameter))
       return false;
     if (parameter.source().kind() == plan::ValueSource::ZERO)
       initializeZero(target);

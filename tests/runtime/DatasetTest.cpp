@@ -62,9 +62,9 @@ TEST_F(DatasetTest, SaysWhatIsWrong) {
   EXPECT_EQ(open({{"ids", DType::I64, {3, 2}, ids}, {"x", DType::I64, {3}, ids}}),
             "f/x: wrong dtype: got i64, wanted f32");
   EXPECT_EQ(open({{"ids", DType::I64, {2, 3}, ids}, {"x", DType::F32, {2}, x}}),
-            "f/ids: wrong shape: got 2x3, wanted rowsx2");
+            "f/ids: wrong shape: got 2x3, wanted Nx2");
   EXPECT_EQ(open({{"ids", DType::I64, {6}, ids}, {"x", DType::F32, {3}, x}}),
-            "f/ids: wrong shape: got 6, wanted rowsx2");
+            "f/ids: wrong shape: got 6, wanted Nx2");
   EXPECT_EQ(open({{"ids", DType::I64, {3, 2}, ids}, {"x", DType::F32, {2}, x}}),
             "f/x: number of rows differs: got 2, wanted 3 as in \"ids\"");
   std::vector<InputSpec> columns = {{"columns", DType::F32, {1, 3}}};

@@ -71,6 +71,21 @@ TEST_F(WeightsTest, AreTransposed) {
       EXPECT_EQ(memory()[row * 40 + column], float(column * 5 + row));
 }
 
+// External weights may come after the plan.
+TEST_F(WeightsTest, MayArriveLate) {
+  modelFile();
+  for (int i = 0; i < 2; ++i) {
+    plan.mutable_parameters(i)->mutable_source()->set_kind(plan::ValueSource::ABSENT);
+    plan.mutable_parameters(i)->mutable_source()->set_file("late.bin");
+  }
+  EXPECT_EQ(load(), "model.onnx: no values for 2 of 2 parameters: got none for w, b.bias");
+  float values[4] = {0, 1.25, 8, 9};
+  folder.write("late.bin", llvm::StringRef(reinterpret_cast<char *>(values) + 1, 15));
+  EXPECT_EQ(load(), "no error");
+  EXPECT_EQ(memory()[0], 1.25f);
+  EXPECT_EQ(memory()[2], 9.f);
+}
+
 TEST_F(WeightsTest, RefuseAModelThatChanged) {
   std::string path = modelFile();
   folder.write("model.onnx", "other");
