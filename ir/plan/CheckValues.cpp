@@ -146,11 +146,27 @@ private:
   std::vector<bool> given_;
 };
 
+/// A trained bucket whose parameters no update writes would stay as it is, silently.
+Error checkUpdates(const plan::Plan &plan) {
+  std::vector<bool> written(plan.buffers_size(), false);
+  const plan::Program *update = findProgram(plan, "update");
+  if (update)
+    for (const plan::Command &c : update->commands())
+      for (const plan::Ref &ref : c.outputs())
+        written[ref.buffer()] = true;
+  for (const plan::Bucket &bucket : plan.buckets())
+    if (update && bucket.gradient_buffer() >= 0 && !written[bucket.parameter_buffer()])
+      return userError("bucket " + bucket.name() + ": nothing in update writes its parameters");
+  return Error::success();
+}
+
 } // namespace
 
 // The first step is the hardest: later ones find more written, never less. Micro-steps repeat
 // within a step; evaluation may be the first thing that runs.
 Error checkValues(const plan::Plan &plan) {
+  if (Error error = checkUpdates(plan))
+    return error;
   Values values(plan);
   values.reset();
   for (int p = 0; p < plan.programs_size(); ++p) {

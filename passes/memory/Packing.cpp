@@ -4,6 +4,7 @@
 #include "llvm/Support/MathExtras.h"
 #include <cassert>
 #include <cmath>
+#include <random>
 
 using namespace llvm;
 
@@ -15,9 +16,12 @@ struct Placed {
   uint64_t first, last;
 };
 
-/// Comparisons that all orders together may cost: about two seconds. A count, not a clock, so that
-/// every machine finds the same result.
-constexpr uint64_t kMaxWork = uint64_t(1) << 31;
+/// Comparisons that all orders together may cost: about half a second. A count, not a clock, so
+/// that every machine finds the same result.
+constexpr uint64_t kMaxWork = uint64_t(1) << 28;
+constexpr unsigned kMaxRounds = 300;
+/// One part in so many above the bound is not worth more work.
+constexpr uint64_t kGoodEnough = 2000;
 
 class Packer {
 public:
@@ -40,6 +44,9 @@ public:
     tryOrder([&](const PackItem &i) { return life(i); });
     tryOrder([&](const PackItem &i) { return -double(i.first); });
     tryOrder([&](const PackItem &i) { return double(i.last); });
+    if (best_.height == UINT64_MAX) // nothing to place
+      best_.height = 0;
+    improve();
     return std::move(best_);
   }
 
@@ -58,8 +65,7 @@ private:
   }
 
   template <typename Key> void tryOrder(Key key) {
-    bool found = best_.height != UINT64_MAX;
-    if (found && (best_.height <= best_.lowerBound || work_ > kMaxWork))
+    if (done())
       return;
     std::vector<double> keys(items_.size());
     std::vector<uint32_t> order;
@@ -78,8 +84,42 @@ private:
     place(order);
   }
 
-  /// Each item goes into the smallest gap that takes it, left by those that live with it.
-  void place(ArrayRef<uint32_t> order) {
+  /// Who sticks out at the top was placed too late: it, or an item that lives with it, goes to the
+  /// front. Repeated with the best order so far; a fixed sequence of random numbers, so that all
+  /// runs agree.
+  void improve() {
+    std::mt19937 random(1);
+    for (unsigned round = 0; round < kMaxRounds && !done(); ++round) {
+      if (best_.height - best_.lowerBound <= best_.lowerBound / kGoodEnough)
+        return;
+      std::vector<uint32_t> order = bestOrder_;
+      std::vector<uint32_t> top;
+      for (uint32_t i : order)
+        if (best_.offsets[i] + items_[i].bytes == best_.height)
+          top.push_back(i);
+      uint32_t moved = top[random() % top.size()];
+      if (round % 2) {
+        std::vector<uint32_t> neighbours;
+        for (uint32_t i : order)
+          if (items_[i].first < items_[moved].last && items_[moved].first < items_[i].last)
+            neighbours.push_back(i);
+        moved = neighbours[random() % neighbours.size()];
+      }
+      auto at = llvm::find(order, moved);
+      auto to = order.begin() + random() % (at - order.begin() + 1);
+      std::rotate(to, at, at + 1);
+      place(order);
+    }
+  }
+
+  bool done() const {
+    bool found = best_.height != UINT64_MAX;
+    return items_.empty() || (found && (best_.height <= best_.lowerBound || work_ > kMaxWork));
+  }
+
+  /// Each item goes into the smallest gap that takes it, left by those that live with it. Keeps the
+  /// result if it is not higher than the best one.
+  void place(const std::vector<uint32_t> &order) {
     std::vector<Placed> placed; // by offset
     placed.reserve(order.size());
     std::vector<uint64_t> offsets(items_.size(), 0);
@@ -99,7 +139,7 @@ private:
       work_ += placed.size();
       uint64_t offset = bestGap != UINT64_MAX ? bestOffset : top;
       height = std::max(height, offset + item.bytes);
-      if (height >= best_.height)
+      if (height > best_.height)
         return;
       auto at = llvm::upper_bound(placed, offset,
                                   [](uint64_t o, const Placed &p) { return o < p.offset; });
@@ -108,10 +148,12 @@ private:
     }
     best_.offsets = std::move(offsets);
     best_.height = height;
+    bestOrder_ = order;
   }
 
   std::vector<PackItem> items_;
   PackResult best_;
+  std::vector<uint32_t> bestOrder_;
   uint64_t work_ = 0;
 };
 

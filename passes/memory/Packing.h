@@ -21,8 +21,8 @@ struct PackResult {
 };
 
 /// Requires: first < last. Items that live together do not overlap in the result; what has no bytes lies at 0.
-/// Deterministic: depends on the items and their order alone. Greedy with best fit in several orders, the lowest kept;
-/// stops at the bound.
+/// Deterministic: depends on the items and their order alone. Greedy with best fit in several orders, the lowest kept, and
+/// improved by moving what sticks out to the front; stops at the bound. About half a second at most.
 PackResult pack(llvm::ArrayRef<PackItem> items, uint64_t alignment = 256);
 
 } // namespace shardc

@@ -132,7 +132,7 @@ TEST(Packing, StaysNearTheOptimumOfSmallProblems) {
     ours += height;
     optimal += best;
   }
-  EXPECT_LE(double(ours), 1.02 * double(optimal));
+  EXPECT_LE(double(ours), 1.002 * double(optimal));
 }
 
 TEST(Packing, TrainingStepMeetsTheBound) {

@@ -246,6 +246,12 @@ TEST(Check, Values) {
       {"parameter changed outside the update",
        [](plan::Plan &p) { *command(p, 0, 2).mutable_outputs(0) = smallRef(kParameters, {}); },
        "train: command 2 (reduce_sum): writes buffer 2 (layer.0), which it may only read"},
+      {"update of something else",
+       [](plan::Plan &p) {
+         command(p, 1, 0).clear_in_place();
+         command(p, 1, 0).mutable_outputs(0)->set_buffer(kM);
+       },
+       "bucket layer.0: nothing in update writes its parameters"},
       {"scalars overwritten",
        [](plan::Plan &p) { *command(p, 0, 2).mutable_outputs(0) = smallRef(kScalarsBuffer, {}); },
        "writes buffer 0 (scalars), which it may only read"},
