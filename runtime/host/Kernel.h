@@ -7,6 +7,11 @@
 
 namespace shardc::host {
 
+class Fault;
+
+/// Most dims that an operand may have.
+constexpr unsigned kMaxRank = 8;
+
 /// A bound operand. `data` is null for an absent one. Strides are in elements and always filled in.
 struct Array {
   void *data = nullptr;
@@ -26,6 +31,7 @@ struct Binding {
   const plan::Command *command = nullptr; ///< attributes; not needed after `bind`
   const double *scalars = nullptr;        ///< f64[kNumScalars], read when running
   std::string place;                      ///< for messages
+  Fault *fault = nullptr;                 ///< where a running kernel reports bad values (Fault.h)
 };
 
 /// Runs with what it precomputed: no allocation.
@@ -35,8 +41,10 @@ public:
   virtual void run() = 0;
 };
 
-/// Checks operands and attributes completely (a plan is untrusted input) and precomputes everything.
-using Bind = llvm::Expected<std::unique_ptr<Kernel>> (*)(const Binding &);
+using BoundKernel = llvm::Expected<std::unique_ptr<Kernel>>;
+/// Checks operands and attributes completely (a plan is untrusted input) and precomputes
+/// everything. Requires: every array lies inside memory, aligned, with rank <= kMaxRank.
+using Bind = BoundKernel (*)(const Binding &);
 
 /// By command kernel name; null if there is none. The list is runtime/host/Kernels.def.
 Bind findKernel(llvm::StringRef name);

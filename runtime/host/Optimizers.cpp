@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// adamw, adam (param, grad, m, v, grad_scale, scalars){decay_end} and sgd (param, grad, momentum?,
+// grad_scale, scalars){decay_end}: torch's formulas over flat arrays, in place, in one pass.
+// Elements [0, decay_end) decay, all of them if the scalar kDecayAll says so.
+#include "ir/plan/Scalars.h"
+#include "runtime/host/Rows.h"
+#include "runtime/host/Simd.h"
+#include <cmath>
+
+namespace shardc::host {
+namespace {
+
+/// What the optimizers share: operands, and the cut at decay_end.
+template <typename T> class Optimizer : public Kernel {
+public:
+  Optimizer(const Binding &b, unsigned states, int64_t decayEnd)
+      : param_(b.in[0].as<T>()), grad_(b.in[1].as<T>()),
+        gradScale_(b.in[2 + states].as<double>()), scalars_(b.in[3 + states].as<double>()),
+        count_(b.in[0].numElements()), decayEnd_(decayEnd) {}
+
+protected:
+  /// Calls update(begin, end, decay) for pieces with one weight decay.
+  template <typename Update> void forPieces(Update update) {
+    double decay = scalars_[kWeightDecay];
+    int64_t cut = scalars_[kDecayAll] != 0 ? count_ : decayEnd_;
+    parallelFor(count_, 1 << 14, [&](int64_t begin, int64_t end, int) {
+      int64_t middle = std::min(std::max(begin, cut), end);
+      if (begin < middle)
+        update(begin, middle, decay);
+      if (middle < end)
+        update(middle, end, 0.0);
+    });
+  }
+
+  T *param_;
+  const T *grad_;
+  const double *gradScale_, *scalars_;
+  int64_t count_, decayEnd_;
+};
+
+template <typename T, bool kDecoupled> class Adam final : public Optimizer<T> {
+public:
+  Adam(const Binding &b, int64_t decayEnd)
+      : Optimizer<T>(b, 2, decayEnd), m_(b.in[2].as<T>()), v_(b.in[3].as<T>()) {}
+
+  void run() override {
+    const double *s = this->scalars_;
+    const T scale = T(*this->gradScale_), beta2 = T(s[kBeta2]);
+    const T rest1 = T(1 - s[kBeta1]), rest2 = T(1 - s[kBeta2]), eps = T(s[kEpsilon]);
+    const T rootCorrection = T(std::sqrt(s[kBiasCorrection2]));
+    const T step = T(s[kLearningRate] / s[kBiasCorrection1]);
+    const double rate = s[kLearningRate];
+    this->forPieces([&](int64_t begin, int64_t end, double decay) {
+      T *param = this->param_, *m = m_, *v = v_;
+      const T *grad = this->grad_;
+      // One of the two is neutral.
+      const T shrink = kDecoupled ? T(1 - rate * decay) : T(1), l2 = kDecoupled ? T(0) : T(decay);
+      SHARDC_INDEPENDENT
+      for (int64_t i = begin; i < end; ++i) {
+        T p = param[i] * shrink, g = grad[i] * scale;
+        if (!kDecoupled)
+          g += l2 * p;
+        T mi = m[i] + rest1 * (g - m[i]);
+        T vi = beta2 * v[i] + rest2 * (g * g);
+        m[i] = mi;
+        v[i] = vi;
+        param[i] = p - step * (mi / (std::sqrt(vi) / rootCorrection + eps));
+      }
+    });
+  }
+
+private:
+  T *m_, *v_;
+};
+template <typename T> using AdamW = Adam<T, true>;
+template <typename T> using AdamL2 = Adam<T, false>;
+
+template <typename T> class Sgd final : public Optimizer<T> {
+public:
+  Sgd(const Binding &b, int64_t decayEnd)
+      : Optimizer<T>(b, 1, decayEnd), momentum_(b.in[2].as<T>()) {}
+
+  void run() override {
+    const double *s = this->scalars_;
+    const T scale = T(*this->gradScale_), rate = T(s[kLearningRate]), mu = T(s[kMomentum]);
+    // buf = keep buf + g; the gradient taken is fromGrad g + fromBuffer buf.
+    const bool nesterov = s[kNesterov] != 0;
+    const T keep = s[kFirstUpdate] != 0 ? T(0) : mu;
+    const T fromGrad = nesterov ? T(1) : T(0), fromBuffer = nesterov ? mu : T(1);
+    this->forPieces([&](int64_t begin, int64_t end, double decayed) {
+      T *param = this->param_, *buffer = momentum_;
+      const T *grad = this->grad_;
+      const T decay = T(decayed);
+      if (!buffer) {
+        SHARDC_INDEPENDENT
+        for (int64_t i = begin; i < end; ++i)
+          param[i] -= rate * (grad[i] * scale + decay * param[i]);
+        return;
+      }
+      SHARDC_INDEPENDENT
+      for (int64_t i = begin; i < end; ++i) {
+        T g = grad[i] * scale + decay * param[i];
+        T old = keep == T(0) ? T(0) : keep * buffer[i]; // what the buffer held may be anything
+        T b = old + g;
+        buffer[i] = b;
+        param[i] -= rate * (fromGrad * g + fromBuffer * b);
+      }
+    });
+  }
+
+private:
+  T *momentum_;
+};
+
+/// `required` says whether the states must be there.
+bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required,
+                    int64_t &decayEnd) {
+  if (!c.that(b.in.size() == 4 + states, "number of operands: wanted " +
+                                             std::to_string(4 + states)))
+    return false;
+  unsigned present = 0;
+  for (unsigned i = 0; i < b.in.size(); ++i) {
+    bool state = i >= 2 && i < 2 + states;
+    if (!c.that(b.in[i] || (state && !required), "operand " + std::to_string(i) + " is absent"))
+      return false;
+    present += state && b.in[i];
+  }
+  const Array &param = b.in[0];
+  if (!(c.that(b.out.size() >= 1 + present && b.out.size() <= 1 + states,
+               "number of results: wanted param and the states") &&
+        c.real(param) && c.intAttr("decay_end", decayEnd) &&
+        c.that(decayEnd >= 0 && decayEnd <= param.numElements(),
+               "attribute decay_end: wanted an element of the parameters") &&
+        c.dtype(b.in[2 + states], DType::F64) && c.dims(b.in[2 + states], {}) &&
+        c.dtype(b.in[3 + states], DType::F64) && c.dims(b.in[3 + states], {kNumScalars}) &&
+        c.contiguous(b.in[3 + states])))
+    return false;
+  for (unsigned i = 0; i < 2 + states; ++i)
+    if (b.in[i] && !(c.dims(b.in[i], param.dims) && c.dtype(b.in[i], param.dtype) &&
+                     c.contiguous(b.in[i])))
+      return false;
+  // Results are the memory of what they update.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> same = {{0, 0}};
+  for (unsigned i = 0; i < states; ++i)
+    same.push_back({1 + i, 2 + i});
+  for (auto [o, i] : same)
+    if (o < b.out.size() && !c.that((!b.out[o] && !b.in[i]) || sameArray(b.out[o], b.in[i]),
+                                    "result " + std::to_string(o) + ": wanted the memory of operand " +
+                                        std::to_string(i)))
+      return false;
+  return c.apart(same);
+}
+
+} // namespace
+
+BoundKernel bindAdamW(const Binding &b) {
+  Checks c(b);
+  int64_t decayEnd;
+  if (!checkOptimizer(c, b, 2, /*required=*/true, decayEnd))
+    return c.take();
+  return makeReal<AdamW>(b.in[0].dtype, b, decayEnd);
+}
+
+BoundKernel bindAdam(const Binding &b) {
+  Checks c(b);
+  int64_t decayEnd;
+  if (!checkOptimizer(c, b, 2, /*required=*/true, decayEnd))
+    return c.take();
+  return makeReal<AdamL2>(b.in[0].dtype, b, decayEnd);
+}
+
+BoundKernel bindSgd(const Binding &b) {
+  Checks c(b);
+  int64_t decayEnd;
+  if (!checkOptimizer(c, b, 1, /*required=*/false, decayEnd))
+    return c.take();
+  return makeReal<Sgd>(b.in[0].dtype, b, decayEnd);
+}
+
+} // namespace shardc::host
