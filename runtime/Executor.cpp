@@ -2,10 +2,10 @@
 #include "runtime/Executor.h"
 #include "ir/base/Error.h"
 #include "ir/plan/Scalars.h"
-#include "llvm/Support/MathExtras.h"
 #include "runtime/Arena.h"
 #include "runtime/host/Fault.h"
 #include "runtime/host/Kernel.h"
+#include "llvm/Support/MathExtras.h"
 #include <cstring>
 
 namespace shardc {
@@ -35,8 +35,9 @@ private:
   llvm::Error bind(const plan::Command &command, std::vector<std::unique_ptr<Kernel>> &into);
   llvm::Expected<Array> bind(const plan::Ref &ref, llvm::StringRef place);
   std::string place(const plan::Command &command) const {
-    return command.place() < uint32_t(plan_.strings_size()) ? plan_.strings(command.place())
-                                                            : command.kernel();
+    bool named =
+        command.place() < uint32_t(plan_.strings_size()) && !plan_.strings(command.place()).empty();
+    return named ? plan_.strings(command.place()) : command.kernel();
   }
 
   const plan::Plan &plan_;
@@ -134,8 +135,7 @@ llvm::Expected<Array> HostExecutor::bind(const plan::Ref &ref, llvm::StringRef p
   for (size_t i = 0; *elements && i < a.dims.size(); ++i) {
     int64_t reach;
     int64_t &end = a.strides[i] < 0 ? low : high;
-    if (llvm::MulOverflow(a.dims[i] - 1, a.strides[i], reach) ||
-        llvm::AddOverflow(end, reach, end))
+    if (llvm::MulOverflow(a.dims[i] - 1, a.strides[i], reach) || llvm::AddOverflow(end, reach, end))
       return bad("strides overflow");
   }
   int64_t start = int64_t(ref.offset()) / size, limit = bytes / size;
@@ -154,8 +154,7 @@ llvm::Error HostExecutor::bind(const plan::Command &command,
   binding.fault = &fault_;
   host::Bind bindKernel = host::findKernel(command.kernel());
   if (!bindKernel)
-    return userError(llvm::Twine(binding.place) + ": no host kernel is called " +
-                     command.kernel());
+    return userError(llvm::Twine(binding.place) + ": no host kernel is called " + command.kernel());
   for (const plan::Ref &ref : command.inputs()) {
     auto array = bind(ref, binding.place);
     if (!array)

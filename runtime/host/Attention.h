@@ -38,9 +38,7 @@ template <typename T> struct Heads {
   int64_t batch, row, head;
   explicit Heads(const Array &a)
       : data(a.as<T>()), batch(a.strides[0]), row(a.strides[1]), head(a.strides[2]) {}
-  T *at(int64_t b, int64_t h, int64_t i) const {
-    return data + b * batch + h * head + i * row;
-  }
+  T *at(int64_t b, int64_t h, int64_t i) const { return data + b * batch + h * head + i * row; }
   Matrix<T> matrix(int64_t b, int64_t h, int64_t i) const { return {at(b, h, i), row, 1}; }
 };
 

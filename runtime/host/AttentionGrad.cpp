@@ -15,7 +15,7 @@ public:
   AttentionGrad(const Binding &b, const Checks &c, const AttentionShape &shape, bool biasGrad)
       : shape_(shape), scores_(shape_, b.in[1], b.in[2], c.in(6), c.in(7)), dout_(b.in[0]),
         v_(b.in[3]), out_(b.in[4]), dq_(b.out[0]), dk_(b.out[1]), dv_(b.out[2]),
-        lse_(b.in[5].as<T>()), scalars_(b.scalars) {
+        lse_(b.in[5].as<T>()), lseRows_(Rows::of(b.in[5], 1)), scalars_(b.scalars) {
     if (!biasGrad)
       return;
     const Array &dbias = b.out[3];
@@ -77,7 +77,7 @@ private:
     const AttentionShape &s = shape_;
     const int64_t n = s.keys;
     const T *dout = dout_.at(b, h, i), *out = out_.at(b, h, i);
-    const T lse = lse_[(b * s.heads + h) * s.queries + i];
+    const T lse = lse_[lseRows_[b * s.heads + h] + i];
     const T delta = T(sumOf<T>(s.valueDepth, [=](int64_t l) { return dout[l] * out[l]; }));
     if (lse == -std::numeric_limits<T>::infinity())
       std::fill_n(p, n, T(0));
@@ -86,7 +86,7 @@ private:
     else {
       SHARDC_INDEPENDENT
       for (int64_t j = 0; j < n; ++j)
-        p[j] = expNegative(std::fmin(p[j] - lse, T(0)));
+        p[j] = expNegative(p[j] - lse);
     }
     if (s.dropout > 0) {
       KeepMask mask(scalars_, s.dropout, s.id);
@@ -132,6 +132,7 @@ private:
   Scores<T> scores_;
   Heads<T> dout_, v_, out_, dq_, dk_, dv_;
   const T *lse_;
+  Rows lseRows_;
   T *dbias_ = nullptr;
   int64_t dbiasCount_ = 0;
   Dims dbiasStrides_;
@@ -152,11 +153,10 @@ BoundKernel bindAttentionGrad(const Binding &b) {
   for (const Array *a : {&b.in[0], &b.in[4]})
     if (!(c.dims(*a, s.out()) && c.dtype(*a, s.dtype) && c.lastDim(*a)))
       return c.take();
-  if (!(c.dims(b.in[5], s.lse()) && c.dtype(b.in[5], s.dtype) && c.contiguous(b.in[5])))
+  if (!(c.dims(b.in[5], s.lse()) && c.dtype(b.in[5], s.dtype) && c.lastDim(b.in[5])))
     return c.take();
   for (size_t i = 0; i < b.out.size(); ++i)
-    if (!(c.dims(b.out[i], i < 3 ? b.in[1 + i].dims : b.in[6].dims) &&
-          c.dtype(b.out[i], s.dtype)))
+    if (!(c.dims(b.out[i], i < 3 ? b.in[1 + i].dims : b.in[6].dims) && c.dtype(b.out[i], s.dtype)))
       return c.take();
   if (!(c.denseResults() && c.apart()))
     return c.take();

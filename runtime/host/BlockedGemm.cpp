@@ -80,7 +80,8 @@ void blockedGemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T
         for (int64_t j = 0; j < blockN; j += S::kColumns)
           for (int64_t i = 0; i < blockM; i += S::kRows) {
             multiply(blockK, packedA + i * blockK, packedB + j * blockK, tile);
-            int64_t rows = std::min(S::kRows, blockM - i), columns = std::min(S::kColumns, blockN - j);
+            int64_t rows = std::min(S::kRows, blockM - i),
+                    columns = std::min(S::kColumns, blockN - j);
             T *target = c + (i0 + i) * rowC + j0 + j;
             for (int64_t r = 0; r < rows; ++r)
               for (int64_t l = 0; l < columns; ++l)

@@ -54,8 +54,8 @@ bool Checks::dims(const Array &a, llvm::ArrayRef<int64_t> wanted) {
 }
 
 bool Checks::dtype(const Array &a, DType wanted) {
-  return a.dtype == wanted || fail(nameOf(a) + ": type: got " + toString(a.dtype) + ", wanted " +
-                                   toString(wanted));
+  return a.dtype == wanted ||
+         fail(nameOf(a) + ": type: got " + toString(a.dtype) + ", wanted " + toString(wanted));
 }
 
 bool Checks::real(const Array &a) {
@@ -69,8 +69,8 @@ bool Checks::index(const Array &a) {
 }
 
 bool Checks::contiguous(const Array &a) {
-  return a.contiguous() || fail(nameOf(a) + ": layout: got strides " + formatDims(a.strides) +
-                                ", wanted row-major");
+  return a.contiguous() ||
+         fail(nameOf(a) + ": layout: got strides " + formatDims(a.strides) + ", wanted row-major");
 }
 
 bool Checks::denseResults() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How `bind` functions judge a command: chains of checks of which the first that fails is the error.
+// How `bind` functions judge a command: chains of checks of which the first that fails is the
+// error.
 //   Checks c(binding);
 //   if (!(c.arity(2, 3, 1) && c.rank(0, 2) && ...)) return c.take();
 #pragma once

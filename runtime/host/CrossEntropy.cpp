@@ -84,7 +84,7 @@ public:
         T lse = lse_[r];
         SHARDC_INDEPENDENT
         for (int64_t i = 0; i < n; ++i)
-          dx[i] = dsum * expNegative(std::fmin(x[i] - lse, T(0)));
+          dx[i] = dsum * expNegative(x[i] - lse);
         dx[check_(labels_[r], n)] -= dsum;
       }
     });
@@ -119,8 +119,8 @@ BoundKernel bindCrossEntropy(const Binding &b) {
     return c.take();
   DType dtype = b.in[0].dtype;
   if (!(checkFloats(c, b.out[0], dtype, {}) && checkFloats(c, b.out[1], dtype, {}) &&
-        checkFloats(c, b.out[2], dtype, {}) &&
-        checkFloats(c, b.out[3], dtype, {b.in[0].dims[0]}) && c.apart()))
+        checkFloats(c, b.out[2], dtype, {}) && checkFloats(c, b.out[3], dtype, {b.in[0].dims[0]}) &&
+        c.apart()))
     return c.take();
   return makeReal<CrossEntropy>(dtype, b, ignore);
 }

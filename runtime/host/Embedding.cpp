@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// embedding(table, ids) -> rows of the table, and embedding_grad(dy, ids[, acc]){rows} -> rows of dy
-// added up by id (to acc, in place, where it is given). Ids are checked when running.
+// embedding(table, ids) -> rows of the table, and embedding_grad(dy, ids[, acc]){rows} -> rows of
+// dy added up by id (to acc, in place, where it is given). Ids are checked when running.
 #include "runtime/host/Fault.h"
 #include "runtime/host/Rows.h"
 #include "runtime/host/Simd.h"
@@ -22,8 +22,7 @@ public:
         if (rows_.count == 0)
           check_.fault->report(check_.place, check_.what, ids_[i], 0, 0);
         else
-          std::memcpy(y_ + i * bytes,
-                      table_ + rows_[check_(ids_[i], rows_.count)] * size_, bytes);
+          std::memcpy(y_ + i * bytes, table_ + rows_[check_(ids_[i], rows_.count)] * size_, bytes);
       }
     });
   }
@@ -41,8 +40,8 @@ private:
 template <typename T> class EmbeddingGrad final : public Kernel {
 public:
   EmbeddingGrad(const Binding &b)
-      : dy_(b.in[0].as<T>()), ids_(b.in[1]), dtable_(b.out[0].as<T>()),
-        rows_(b.out[0].dims[0]), width_(b.out[0].dims[1]), count_(b.in[1].numElements()),
+      : dy_(b.in[0].as<T>()), ids_(b.in[1]), dtable_(b.out[0].as<T>()), rows_(b.out[0].dims[0]),
+        width_(b.out[0].dims[1]), count_(b.in[1].numElements()),
         accumulate_(b.in.size() > 2 && b.in[2]), check_{b.fault, b.place, "token id"} {}
 
   void run() override {

@@ -2,12 +2,12 @@
 // fused(x0, x1 ...){body, outputs}: a scalar program over the elements of broadcast operands.
 // Runs instruction by instruction over tiles whose registers stay in the first cache levels.
 #include "ir/plan/Scalars.h"
-#include "llvm/ADT/StringExtras.h"
 #include "runtime/host/Checks.h"
 #include "runtime/host/Dropout.h"
 #include "runtime/host/FusedLoops.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/host/Strided.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace shardc::host {
 namespace {
@@ -34,7 +34,8 @@ struct Stream { ///< an operand or result
   char *data = nullptr;
   DType dtype = DType::F32;
   Walk walk;
-  Place place = -1; ///< direct: the table holds addresses inside the array. -1: not used, or by steps
+  Place place =
+      -1; ///< direct: the table holds addresses inside the array. -1: not used, or by steps
 };
 
 struct Splat { ///< one value in all lanes, filled once
@@ -138,7 +139,9 @@ void Fused::run(const Step &step, void *const *at, int64_t begin, int64_t end) c
 struct Slots {
   llvm::SmallVector<Place, 16> free;
   unsigned count = 0;
-  Place take() { return free.empty() ? Place(count++) : free.pop_back_val(); }
+  Place take() { return free.empty() ? fresh() : free.pop_back_val(); }
+  /// One that nothing used before: for what is filled once, before the first tile.
+  Place fresh() { return Place(count++); }
 };
 
 /// Number of arguments of an instruction.
@@ -203,8 +206,8 @@ llvm::Expected<bool> Fused::compile(const ScalarProgram &program, const Binding 
       if (program.outputs[o] != int16_t(i) || !outputs_[o].walk.contiguous())
         continue;
       for (size_t k = 0; k < n; ++k)
-        if (code[k].code == ScalarCode::Input && used[k] &&
-            (lastUse[k] > i || k > i) && overlap(b.out[o], b.in[code[k].input]))
+        if (code[k].code == ScalarCode::Input && used[k] && (lastUse[k] > i || k > i) &&
+            overlap(b.out[o], b.in[code[k].input]))
           return -1;
       return int(o);
     }
@@ -216,14 +219,14 @@ llvm::Expected<bool> Fused::compile(const ScalarProgram &program, const Binding 
     if (!used[i])
       continue;
     if (instr.code == ScalarCode::Number) {
-      places[i] = slots.take();
+      places[i] = slots.fresh();
       splats_.push_back({places[i], instr.dtype, instr.number, nullptr});
       continue;
     }
     if (instr.code == ScalarCode::Input) {
       Stream &s = inputs_[instr.input];
       if (s.walk.constant()) {
-        places[i] = slots.take();
+        places[i] = slots.fresh();
         splats_.push_back({places[i], s.dtype, 0, s.data});
       } else if (s.walk.contiguous()) {
         places[i] = s.place >= 0 ? Place(-2 - s.place) : addDirect(s);

@@ -219,13 +219,11 @@ template <typename T> Loop powLoop(double e) {
 
 Loop findLoop(ScalarCode code, DType operand, DType result) {
   if (code == ScalarCode::Convert)
-    return withType(operand, [&](auto *t) {
-      return convertLoop<std::remove_pointer_t<decltype(t)>>(result);
-    });
+    return withType(
+        operand, [&](auto *t) { return convertLoop<std::remove_pointer_t<decltype(t)>>(result); });
   if (code == ScalarCode::Select)
-    return withType(result, [](auto *t) -> Loop {
-      return select<std::remove_pointer_t<decltype(t)>>;
-    });
+    return withType(result,
+                    [](auto *t) -> Loop { return select<std::remove_pointer_t<decltype(t)>>; });
   if (operand == DType::Bool)
     return boolLoop(code);
   return withType(operand, [&](auto *t) {

@@ -40,15 +40,13 @@ public:
       return;
     if (s_.size == 0)
       return check_.fault->report(check_.place, check_.what, indices_[0], 0, 0);
-    parallelFor(s_.outer * s_.count, 1 + (1 << 15) / bytes_,
-                [&](int64_t begin, int64_t end, int) {
-                  for (int64_t unit = begin; unit < end; ++unit) {
-                    int64_t outer = unit / s_.count, i = unit % s_.count;
-                    int64_t index = check_.wrapped(indices_[i], s_.size);
-                    std::memcpy(y_ + unit * bytes_, data_ + (outer * s_.size + index) * bytes_,
-                                bytes_);
-                  }
-                });
+    parallelFor(s_.outer * s_.count, 1 + (1 << 15) / bytes_, [&](int64_t begin, int64_t end, int) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t outer = unit / s_.count, i = unit % s_.count;
+        int64_t index = check_.wrapped(indices_[i], s_.size);
+        std::memcpy(y_ + unit * bytes_, data_ + (outer * s_.size + index) * bytes_, bytes_);
+      }
+    });
   }
 
 private:
@@ -64,8 +62,8 @@ private:
 template <typename T> class GatherGrad final : public Kernel {
 public:
   GatherGrad(const Binding &b, GatherShape s)
-      : s_(s), dy_(b.in[0].as<T>()), indices_(b.in[1]), dx_(b.out[0].as<T>()),
-        check_{b.fault, b.place} {}
+      : s_(s), dy_(b.in[0].as<T>()), indices_(b.in[1]),
+        dx_(b.out[0].as<T>()), check_{b.fault, b.place} {}
 
   void run() override {
     if (indices_.dtype == DType::I64)

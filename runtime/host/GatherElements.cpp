@@ -21,8 +21,8 @@ Walk walkAs(const Array &a, const Array &like) { return Walk::of(like.dims, a.st
 template <typename B, typename I> class GatherElements final : public Kernel {
 public:
   GatherElements(const Binding &b, int64_t axis)
-      : data_(b.in[0].as<B>()), indices_(b.in[1].as<I>()), y_(b.out[0].as<B>()),
-        check_{b.fault, b.place} {
+      : data_(b.in[0].as<B>()), indices_(b.in[1].as<I>()),
+        y_(b.out[0].as<B>()), check_{b.fault, b.place} {
     const Array &data = b.in[0], &indices = b.in[1];
     int64_t last = int64_t(data.dims.size()) - 1;
     size_ = data.dims[axis];
@@ -48,8 +48,7 @@ public:
         const I *indices = indices_ + indexRows_[r];
         B *y = y_ + r * width_;
         for (int64_t j = 0; j < width_; ++j)
-          y[j] = data[j * dataStep_ +
-                      check_.wrapped(indices[j * indexStep_], size_) * along_];
+          y[j] = data[j * dataStep_ + check_.wrapped(indices[j * indexStep_], size_) * along_];
       }
     });
   }
@@ -68,8 +67,8 @@ private:
 template <typename T, typename I> class GatherElementsGrad final : public Kernel {
 public:
   GatherElementsGrad(const Binding &b, int64_t axis)
-      : dy_(b.in[0].as<T>()), indices_(b.in[1].as<I>()), dx_(b.out[0].as<T>()),
-        check_{b.fault, b.place} {
+      : dy_(b.in[0].as<T>()), indices_(b.in[1].as<I>()),
+        dx_(b.out[0].as<T>()), check_{b.fault, b.place} {
     const Array &dy = b.in[0], &indices = b.in[1], &dx = b.out[0];
     count_ = dy.dims[axis];
     size_ = dx.dims[axis];

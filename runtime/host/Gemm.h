@@ -14,7 +14,8 @@ template <typename T> struct Matrix {
   Matrix transposed() const { return {data, column, row}; }
 };
 
-/// c[m, n] = alpha a[m, k] b[k, n] + beta c, where c has rows of stride `rowC` and columns of stride
+/// c[m, n] = alpha a[m, k] b[k, n] + beta c, where c has rows of stride `rowC` and columns of
+/// stride
 /// 1. With beta 0 what c holds is not read. Runs on the calling thread. The bits depend on the
 /// sizes and layouts only. Any layout of a and b works; one stride should be 1 for speed.
 template <typename T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sum_squares(g) -> f64 and grad_scale(count, scalars, sumsq...) -> grad_norm, grad_scale. Gradients
-// hold d(sum)/dp, so the mean's are these / count:
+// sum_squares(g) -> f64 and grad_scale(count, scalars, sumsq...) -> grad_norm, grad_scale.
+// Gradients hold d(sum)/dp, so the mean's are these / count:
 //   norm = sqrt(sum of squares) / count
 //   scale = 1 / count * min(1, max_norm / (norm + 1e-6))   (the last factor only if max_norm > 0)
 #include "ir/plan/Scalars.h"
@@ -70,9 +70,7 @@ private:
   std::vector<const double *> squares_;
 };
 
-bool isScalar(Checks &c, const Array &a, DType dtype) {
-  return c.dtype(a, dtype) && c.dims(a, {});
-}
+bool isScalar(Checks &c, const Array &a, DType dtype) { return c.dtype(a, dtype) && c.dims(a, {}); }
 
 } // namespace
 
@@ -87,9 +85,8 @@ BoundKernel bindSumSquares(const Binding &b) {
 BoundKernel bindGradScale(const Binding &b) {
   Checks c(b);
   if (!(c.arity(2, 1 << 20, 2) && c.real(b.in[0]) && c.dims(b.in[0], {}) &&
-        c.dtype(b.in[1], DType::F64) && c.dims(b.in[1], {kNumScalars}) &&
-        c.contiguous(b.in[1]) && isScalar(c, b.out[0], DType::F64) &&
-        isScalar(c, b.out[1], DType::F64) && c.apart()))
+        c.dtype(b.in[1], DType::F64) && c.dims(b.in[1], {kNumScalars}) && c.contiguous(b.in[1]) &&
+        isScalar(c, b.out[0], DType::F64) && isScalar(c, b.out[1], DType::F64) && c.apart()))
     return c.take();
   for (size_t i = 2; i < b.in.size(); ++i)
     if (!(c.that(bool(b.in[i]), "absent sum of squares") && isScalar(c, b.in[i], DType::F64)))

@@ -58,8 +58,7 @@ public:
       : rows_(Rows::of(b.in[1], rowRank)), dy_(b.in[0].as<T>()), x_(b.in[1].as<T>()),
         mean_(b.in[2].as<T>()), rstd_(b.in[3].as<T>()),
         scale_(b.in.size() > 4 ? b.in[4].as<T>() : nullptr), dx_(b.out[0].as<T>()),
-        dscale_(affine ? b.out[1].as<T>() : nullptr), dbias_(affine ? b.out[2].as<T>() : nullptr) {
-  }
+        dscale_(affine ? b.out[1].as<T>() : nullptr), dbias_(affine ? b.out[2].as<T>() : nullptr) {}
 
   void run() override {
     int64_t n = rows_.length;

@@ -97,8 +97,8 @@ BoundKernel bindMatMul(const Binding &binding) {
   int64_t kb = b.dims[rb - (tb ? 1 : 2)], n = b.dims[rb - (tb ? 2 : 1)];
   Dims strideA, strideB;
   llvm::ArrayRef<int64_t> batch = llvm::ArrayRef(y.dims).drop_back(2);
-  if (!(c.that(k == kb, "inner sizes differ: " + formatDims(a.dims) + " and " +
-                            formatDims(b.dims)) &&
+  if (!(c.that(k == kb,
+               "inner sizes differ: " + formatDims(a.dims) + " and " + formatDims(b.dims)) &&
         c.that(y.dims[ry - 2] == m && y.dims[ry - 1] == n,
                "result shape: got " + formatDims(y.dims) + ", wanted " + formatDims({m, n}) +
                    " in the last dims") &&

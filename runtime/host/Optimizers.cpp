@@ -14,9 +14,9 @@ namespace {
 template <typename T> class Optimizer : public Kernel {
 public:
   Optimizer(const Binding &b, unsigned states, int64_t decayEnd)
-      : param_(b.in[0].as<T>()), grad_(b.in[1].as<T>()),
-        gradScale_(b.in[2 + states].as<double>()), scalars_(b.in[3 + states].as<double>()),
-        count_(b.in[0].numElements()), decayEnd_(decayEnd) {}
+      : param_(b.in[0].as<T>()), grad_(b.in[1].as<T>()), gradScale_(b.in[2 + states].as<double>()),
+        scalars_(b.in[3 + states].as<double>()), count_(b.in[0].numElements()),
+        decayEnd_(decayEnd) {}
 
 protected:
   /// Calls update(begin, end, decay) for pieces with one weight decay.
@@ -115,8 +115,8 @@ private:
 /// `required` says whether the states must be there.
 bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required,
                     int64_t &decayEnd) {
-  if (!c.that(b.in.size() == 4 + states, "number of operands: wanted " +
-                                             std::to_string(4 + states)))
+  if (!c.that(b.in.size() == 4 + states,
+              "number of operands: wanted " + std::to_string(4 + states)))
     return false;
   unsigned present = 0;
   for (unsigned i = 0; i < b.in.size(); ++i) {
@@ -136,8 +136,8 @@ bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required,
         c.contiguous(b.in[3 + states])))
     return false;
   for (unsigned i = 0; i < 2 + states; ++i)
-    if (b.in[i] && !(c.dims(b.in[i], param.dims) && c.dtype(b.in[i], param.dtype) &&
-                     c.contiguous(b.in[i])))
+    if (b.in[i] &&
+        !(c.dims(b.in[i], param.dims) && c.dtype(b.in[i], param.dtype) && c.contiguous(b.in[i])))
       return false;
   // Results are the memory of what they update.
   llvm::SmallVector<std::pair<unsigned, unsigned>> same = {{0, 0}};
@@ -145,8 +145,8 @@ bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required,
     same.push_back({1 + i, 2 + i});
   for (auto [o, i] : same)
     if (o < b.out.size() && !c.that((!b.out[o] && !b.in[i]) || sameArray(b.out[o], b.in[i]),
-                                    "result " + std::to_string(o) + ": wanted the memory of operand " +
-                                        std::to_string(i)))
+                                    "result " + std::to_string(o) +
+                                        ": wanted the memory of operand " + std::to_string(i)))
       return false;
   return c.apart(same);
 }

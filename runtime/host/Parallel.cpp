@@ -11,14 +11,13 @@ namespace shardc::host {
 
 int numThreads() { return std::min(omp_get_max_threads(), kHostSlots); }
 
-void parallelFor(int64_t n, int64_t grain,
-                 llvm::function_ref<void(int64_t, int64_t, int)> body) {
+void parallelFor(int64_t n, int64_t grain, llvm::function_ref<void(int64_t, int64_t, int)> body) {
   if (n <= 0)
     return;
   int64_t units = (n + grain - 1) / grain;
   if (units <= 1 || omp_in_parallel() || numThreads() == 1)
     return body(0, n, 0);
-  // All threads or one: a team that changes its size is made anew each time.
+    // All threads or one: a team that changes its size is made anew each time.
 #pragma omp parallel num_threads(numThreads())
   {
     int64_t team = omp_get_num_threads(), self = omp_get_thread_num();

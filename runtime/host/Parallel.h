@@ -7,7 +7,8 @@
 
 namespace shardc::host {
 
-/// Most threads that work at once; a plan's workspaces have room for as many (see ir/ops/Attention.cpp).
+/// Most threads that work at once; a plan's workspaces have room for as many (see
+/// ir/ops/Attention.cpp).
 constexpr int kHostSlots = 16;
 
 /// Calls body(begin, end, slot) for disjoint ranges that cover [0, n); every border except n is a

@@ -83,8 +83,9 @@ public:
       addends_ *= reduced.dims[d];
     columns_ = kept_.dims[kept_.rank - 1];
     // Where results lie side by side in x, whole rows are added to a row of results.
-    byColumns_ = columns_ > 1 && kept_.strides[kept_.rank - 1] == 1 &&
-                 (reduced_.strides[reduced_.rank - 1] != 1 || reduced_.dims[reduced_.rank - 1] == 1);
+    byColumns_ =
+        columns_ > 1 && kept_.strides[kept_.rank - 1] == 1 &&
+        (reduced_.strides[reduced_.rank - 1] != 1 || reduced_.dims[reduced_.rank - 1] == 1);
   }
 
   void run() override {
@@ -92,10 +93,11 @@ public:
       return;
     if (byColumns_) {
       int64_t blocks = (columns_ + kBlock - 1) / kBlock;
-      parallelFor(results_ / columns_ * blocks, grain(kBlock), [&](int64_t begin, int64_t end, int) {
-        for (int64_t unit = begin; unit < end; ++unit)
-          reduceColumns(unit / blocks * columns_, unit % blocks * kBlock);
-      });
+      parallelFor(results_ / columns_ * blocks, grain(kBlock),
+                  [&](int64_t begin, int64_t end, int) {
+                    for (int64_t unit = begin; unit < end; ++unit)
+                      reduceColumns(unit / blocks * columns_, unit % blocks * kBlock);
+                  });
     } else {
       parallelFor(results_, grain(1), [&](int64_t begin, int64_t end, int) {
         kept_.forRuns(begin, end, [&](int64_t offset, int64_t stride, int64_t n, int64_t at) {

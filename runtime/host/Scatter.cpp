@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scatter_elements(data, indices, updates){axis, reduction}, scatter_nd(data, indices, updates)
-// {reduction}, gather_nd(data, indices){batch_dims}, cum_sum(x){axis, exclusive, reverse}: small work
-// (label shifts, masks) by the reference functions of ir/base/Movement.h, on one thread.
+// {reduction}, gather_nd(data, indices){batch_dims}, cum_sum(x){axis, exclusive, reverse}: small
+// work (label shifts, masks) by the reference functions of ir/base/Movement.h, on one thread.
 #include "ir/base/Movement.h"
 #include "runtime/host/Checks.h"
 #include "runtime/host/Fault.h"
@@ -13,8 +13,10 @@ namespace {
 class IndexKernel : public Kernel {
 public:
   IndexKernel(const Binding &b)
-      : data_(b.in[0]), indexArray_(b.in[1]), y_(b.out[0]),
-        indices_{b.in[1].data, b.in[1].dtype, b.in[1].numElements()}, check_{b.fault, b.place} {}
+      : data_(b.in[0]), indexArray_(b.in[1]),
+        y_(b.out[0]), indices_{b.in[1].data, b.in[1].dtype, b.in[1].numElements()}, check_{
+                                                                                        b.fault,
+                                                                                        b.place} {}
 
 protected:
   void copyData() {
@@ -54,8 +56,8 @@ public:
       : IndexKernel(b), updates_(b.in[2].data), reduction_(reduction) {}
   void run() override {
     copyData();
-    int64_t bad = scatterNd(y_.data, y_.dims, indices_, indexArray_.dims, updates_, reduction_,
-                            y_.dtype);
+    int64_t bad =
+        scatterNd(y_.data, y_.dims, indices_, indexArray_.dims, updates_, reduction_, y_.dtype);
     judge(bad, bad == kAllInRange ? 0 : y_.dims[bad % indexArray_.dims.back()]);
   }
 

@@ -13,13 +13,15 @@
 
 namespace shardc::host {
 
-/// f(0) + ... + f(n - 1) in T's precision, in an order that depends on n only: 32 lanes, emptied into
-/// a double every 4096 elements, so that the error stays as small as that of pairwise summation.
+/// f(0) + ... + f(n - 1) in T's precision, in an order that depends on n only: 32 lanes, emptied
+/// into a double every 1024 elements, so that the error stays as small as that of pairwise
+/// summation.
 template <typename T, typename F> double sumOf(int64_t n, F f) {
-  constexpr int64_t kLanes = 32, kChunk = 4096;
+  constexpr int64_t kLanes = 32, kChunk = 1024;
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += kChunk) {
-    int64_t end = begin + kChunk < n ? begin + kChunk : n, whole = begin + (end - begin) / kLanes * kLanes;
+    int64_t end = begin + kChunk < n ? begin + kChunk : n,
+            whole = begin + (end - begin) / kLanes * kLanes;
     T lanes[kLanes] = {};
     for (int64_t i = begin; i < whole; i += kLanes)
       for (int64_t l = 0; l < kLanes; ++l)

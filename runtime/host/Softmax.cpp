@@ -9,8 +9,7 @@ namespace {
 
 template <typename T> class Softmax final : public Kernel {
 public:
-  Softmax(const Array &x, const Array &y)
-      : rows_(Rows::of(x, 1)), x_(x.as<T>()), y_(y.as<T>()) {}
+  Softmax(const Array &x, const Array &y) : rows_(Rows::of(x, 1)), x_(x.as<T>()), y_(y.as<T>()) {}
   void run() override {
     int64_t n = rows_.length;
     parallelFor(rows_.count, rows_.grain(), [&](int64_t begin, int64_t end, int) {

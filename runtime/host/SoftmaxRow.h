@@ -19,8 +19,8 @@ template <typename T> double sumExp(const T *x, int64_t n, T top) {
   return sumOf<T>(n, [=](int64_t i) { return expNegative(x[i] - top); });
 }
 
-/// y = e^(x - max) / sum, y may be x. Returns the logarithm of the sum of e^x: -inf for a row of -inf,
-/// which gives zeros.
+/// y = e^(x - max) / sum, y may be x. Returns the logarithm of the sum of e^x: -inf for a row of
+/// -inf, which gives zeros.
 template <typename T> T softmaxRow(const T *x, int64_t n, T *y) {
   T top = finiteMax(x, n);
   SHARDC_INDEPENDENT

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions without branches, so that loops over them are vectorised: f32 within 2 ulp of
-// the true value; f64 is libm's. NaN, infinities and signed zeros behave as in libm.
+// Elementary functions without branches, so that loops over them are vectorised: f32 within 2 ulp
+// of the true value; f64 is libm's. NaN, infinities and signed zeros behave as in libm.
 #pragma once
 
 #include <bit>
@@ -44,12 +44,12 @@ inline float exp(float x) {
   return p * exp2i(half) * exp2i(rest);
 }
 
-/// For x <= 0 (softmax): one factor, results below 2^-125 are 0.
+/// For x <= 88, as in softmax: one factor, results below 2^-125 are 0.
 inline float expNegative(float x) {
   constexpr float kRound = 12582912.0f;
   float a = x < -87.0f ? -87.0f : x;
   float shifted = fma(a, 1.44269504f, kRound), n = shifted - kRound;
-  int32_t k = std::bit_cast<int32_t>(shifted) << 23;
+  uint32_t k = std::bit_cast<uint32_t>(shifted) << 23;
   float r = fma(n, -6.93359375e-1f, a);
   r = fma(n, 2.12194440e-4f, r);
   float p = 1.9875691500e-4f;
@@ -59,7 +59,7 @@ inline float expNegative(float x) {
   p = fma(p, r, 1.6666665459e-1f);
   p = fma(p, r, 5.0000001201e-1f);
   p = fma(p, r * r, r) + 1.0f;
-  float y = std::bit_cast<float>(std::bit_cast<int32_t>(p) + k);
+  float y = std::bit_cast<float>(std::bit_cast<uint32_t>(p) + k);
   y = x < -87.0f ? 0.0f : y;
   return x != x ? x : y;
 }
