@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of shardc-train.
+#pragma once
+
+#include "ir/plan/Plan.h"
+#include "runtime/TrainOptions.h"
+#include "runtime/Weights.h"
+
+namespace shardc {
+
+struct TrainFlags {
+  std::string planPath;
+  TrainOptions train;
+  WeightsOptions weights;
+};
+
+/// Parses and checks what can be checked without the plan; ends the process for --help and mistakes
+/// of llvm::cl.
+llvm::Expected<TrainFlags> parseFlags(int argc, char **argv);
+
+/// Flags that do not fit the plan: another number of ranks, numbers of another optimizer, a device
+/// it is not for.
+llvm::Error checkFlags(const plan::Plan &plan);
+
+/// The rank variables of torchrun, mpirun and srun. More than one rank is refused.
+llvm::Error checkLauncher();
+
+} // namespace shardc
