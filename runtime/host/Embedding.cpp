@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // embedding(table, ids) -> rows of the table, and embedding_grad(dy, ids[, acc]){rows} -> rows of
-// dy added up by id (to acc, in place, where it is given). Ids are checked when running.
+// dy added up by id (to acc, in place, where it is given). Ids are checked when running; negative
+// ones count from the end (those of users are refused when the data is read).
 #include "runtime/host/Fault.h"
 #include "runtime/host/Rows.h"
 #include "runtime/host/Simd.h"
@@ -22,7 +23,8 @@ public:
         if (rows_.count == 0)
           check_.fault->report(check_.place, check_.what, ids_[i], 0, 0);
         else
-          std::memcpy(y_ + i * bytes, table_ + rows_[check_(ids_[i], rows_.count)] * size_, bytes);
+          std::memcpy(y_ + i * bytes, table_ + rows_[check_.wrapped(ids_[i], rows_.count)] * size_,
+                      bytes);
       }
     });
   }
@@ -66,7 +68,7 @@ private:
     parallelFor(width_, grain, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = 0; i < count_; ++i) {
         const T *dy = dy_ + i * width_;
-        T *row = dtable_ + check_(ids[i], rows_) * width_;
+        T *row = dtable_ + check_.wrapped(ids[i], rows_) * width_;
         SHARDC_INDEPENDENT
         for (int64_t c = begin; c < end; ++c)
           row[c] += dy[c];

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "ir/ops/OpDef.h"
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -14,14 +13,14 @@ struct OperandSpec {
   enum Fill : uint8_t {
     Absent,
     Normal,   ///< anything, about 1 in size
-    Positive, ///< in [0.5, 2.5]
+    Positive, ///< in [0.5, 2.5], moved up by `low`
     Distinct, ///< no two closer than 0.05, none near an integer: for what has kinks there
     Integers, ///< in [low, high)
     Given,
   } fill = Absent;
   Dims dims = {};
   DType dtype = DType::F64; ///< F64 stands for the float type of the run
-  int64_t low = 0, high = 2;
+  int64_t low = 0, high = 0;
   std::vector<double> values = {};
   bool constant = false; ///< a `constant` op rather than a parameter or input
   bool wide = false;     ///< F64 in every run
@@ -31,6 +30,10 @@ struct OperandSpec {
 
 inline OperandSpec x(Dims dims) { return {.fill = OperandSpec::Normal, .dims = dims}; }
 inline OperandSpec positive(Dims dims) { return {.fill = OperandSpec::Positive, .dims = dims}; }
+/// At least `low`: a possible logarithm of the sum of exponentials of smaller numbers.
+inline OperandSpec above(Dims dims, int64_t low) {
+  return {.fill = OperandSpec::Positive, .dims = dims, .low = low};
+}
 inline OperandSpec distinct(Dims dims) { return {.fill = OperandSpec::Distinct, .dims = dims}; }
 inline OperandSpec given(Dims dims, std::vector<double> values, DType dtype = DType::F64) {
   return {.fill = OperandSpec::Given, .dims = dims, .dtype = dtype, .values = std::move(values)};
@@ -59,11 +62,9 @@ struct OpCase {
   Attrs attrs = {};
   /// Results that the loss reads.
   std::vector<unsigned> results = {0};
-  bool smooth = true; ///< false: too large or too sharp for central differences
+  bool random = false; ///< draws numbers: only kernels run it
+  bool smooth = true;  ///< false: too large or too sharp for central differences
 };
-
-inline std::string nameOf(const OpCase &c) { return std::string(c.def->mnemonic) + "_" + c.what; }
-inline void PrintTo(const OpCase &c, std::ostream *os) { *os << nameOf(c); }
 
 using OpCases = std::vector<OpCase>;
 
@@ -75,7 +76,10 @@ void normCases(OpCases &cases);
 void attentionCases(OpCases &cases);
 void lossCases(OpCases &cases);
 void updateCases(OpCases &cases);
+void dropoutCases(OpCases &cases);
 
 OpCases allCases();
+/// Of one op. Never empty for an op with operands.
+OpCases casesOf(const OpDef &def);
 
 } // namespace shardc::test

@@ -38,7 +38,7 @@ std::vector<double> fill(const OperandSpec &spec, Random &random) {
     break;
   case OperandSpec::Positive:
     for (double &v : values)
-      v = 0.5 + 2 * random.uniform();
+      v = double(spec.low) + 0.5 + 2 * random.uniform();
     break;
   case OperandSpec::Integers:
     for (double &v : values)
@@ -160,6 +160,13 @@ OpCases allCases() {
   attentionCases(cases);
   lossCases(cases);
   updateCases(cases);
+  dropoutCases(cases);
+  return cases;
+}
+
+OpCases casesOf(const OpDef &def) {
+  OpCases cases = allCases();
+  llvm::erase_if(cases, [&](const OpCase &c) { return c.def != &def; });
   return cases;
 }
 

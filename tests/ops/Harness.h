@@ -31,8 +31,12 @@ llvm::Expected<Values> interpret(const Graph &graph, const Values &feeds, RunOp 
 
 /// Runs an op of any level by its host kernel; pointwise ops as a fused group of one.
 /// Operands are handed over strided in every way that the op says its kernel takes, if `strided`.
+/// `runKernel` has all scalars of the step 0.
 llvm::Expected<llvm::SmallVector<Tensor, 1>> runKernel(const Op &op,
                                                        llvm::ArrayRef<const Tensor *> operands);
+llvm::Expected<llvm::SmallVector<Tensor, 1>> runKernelWith(const Op &op,
+                                                           llvm::ArrayRef<const Tensor *> operands,
+                                                           llvm::ArrayRef<double> scalars);
 llvm::Expected<llvm::SmallVector<Tensor, 1>>
 runStridedKernel(const Op &op, llvm::ArrayRef<const Tensor *> operands);
 

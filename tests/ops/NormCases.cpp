@@ -20,7 +20,8 @@ void normCases(OpCases &cases) {
                    {given({2, 3}, {-3e38, -3e38, -3e38, -3e38, 1, 2})},
                    {},
                    {0},
-                   false});
+                   /*random=*/false,
+                   /*smooth=*/false});
   cases.push_back({&kSoftmaxGrad, "Matrix", {x({3, 5}), x({3, 5})}});
   cases.push_back({&kLogSoftmax, "Matrix", {x({3, 5})}});
   cases.push_back({&kLogSoftmax, "Large", {given({1, 3}, {1000, 1001, 999})}});
