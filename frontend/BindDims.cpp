@@ -133,8 +133,8 @@ llvm::Error Binder::bindShapes() {
     }
     std::string flag = "--input-shape " + name;
     if (dims.size() != input->keys.size())
-      return userError(flag + ": number of dims: got " + formatDims(dims) + ", wanted " +
-                       llvm::Twine(input->keys.size()));
+      return userError(flag + ": number of dims: got " + llvm::Twine(dims.size()) + " (" + formatDims(dims) +
+                       "), wanted " + llvm::Twine(input->keys.size()));
     for (size_t i = 0; i < dims.size(); ++i) {
       if (!input->keys[i].empty()) {
         if (auto error = bind(input->keys[i], dims[i], flag))

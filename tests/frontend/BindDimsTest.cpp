@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Symbolic dimensions: what binds them, and every mistake in doing so.
+#include "tests/frontend/ImportHelpers.h"
+
+namespace shardc::test {
+namespace {
+
+/// y = x + mask over [batch, "past + new"], mask over [batch, 4].
+TestModel twoInputs() {
+  TestModel m;
+  m.floats("x", {"batch", "past + new"});
+  m.floats("mask", {"batch", "?"});
+  m.node("ReduceSum", {"x"}, {"a"}, "n/a");
+  m.node("ReduceSum", {"mask"}, {"b"}, "n/b");
+  m.node("Add", {"a", "b"}, {"y"}, "n/y");
+  m.output("y");
+  return m;
+}
+
+ImportOptions options(std::vector<std::pair<std::string, int64_t>> dims = {},
+                      std::vector<std::pair<std::string, Dims>> shapes = {}) {
+  ImportOptions o;
+  o.loss = "none";
+  o.dims = std::move(dims);
+  o.inputShapes = std::move(shapes);
+  return o;
+}
+
+TEST(BindDims, NamesMayHoldBlanksAndSigns) {
+  TestModel m = twoInputs();
+  auto graph = m.graphOf(options({{"past + new", 5}, {"batch", 3}}, {{"mask", {3, 4}}}));
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(findInput(*graph, "x")->result()->type(), Type(DType::F32, {3, 5}));
+  EXPECT_EQ(findInput(*graph, "mask")->result()->type(), Type(DType::F32, {3, 4}));
+  EXPECT_TRUE(findInput(*graph, "mask")->result()->batchMajor());
+}
+
+TEST(BindDims, BatchIsDimZeroOfTheFirstInput) {
+  TestModel m = twoInputs();
+  ImportOptions o = options({{"past + new", 5}}, {{"mask", {7, 4}}});
+  o.batch = 7;
+  auto graph = m.graphOf(o);
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(graph->attrs.getInt("batch"), 7);
+  o.batch = 8;
+  EXPECT_EQ(m.errorOf(o), "--input-shape mask: dimension 'batch' is bound twice: got 7, and 8 from --batch");
+}
+
+TEST(BindDims, AllUnboundOnesAreListed) {
+  TestModel m = twoInputs();
+  EXPECT_EQ(m.errorOf(options()), "m.onnx: dimensions are not bound: got no value for 'batch' (x dim 0, mask dim 0), "
+                                  "'past + new' (x dim 1), mask dim 1 (no name)");
+}
+
+TEST(BindDims, InputsThatNothingReadsNeedNoShape) {
+  TestModel m;
+  m.floats("x", {"batch"});
+  m.floats("idle", {"elsewhere"});
+  m.node("Relu", {"x"}, {"y"}, "n");
+  m.output("y");
+  auto graph = m.graphOf(options({{"batch", 2}}));
+  ASSERT_TRUE(graph);
+  EXPECT_FALSE(findInput(*graph, "idle"));
+}
+
+TEST(BindDims, Mistakes) {
+  TestModel m = twoInputs();
+  EXPECT_EQ(m.errorOf(options({{"src", 5}})),
+            "--dim: unknown dimension: got 'src', wanted one of 'batch', 'past + new'");
+  EXPECT_EQ(m.errorOf(options({{"batch", 0}})), "--dim batch: got 0, wanted a number from 1 on");
+  EXPECT_EQ(m.errorOf(options({{"batch", 2}, {"batch", 3}})),
+            "--dim batch: dimension 'batch' is bound twice: got 3, and 2 from --dim batch");
+  EXPECT_EQ(m.errorOf(options({}, {{"y", {2}}})), "--input-shape: unknown input: got 'y', wanted one of 'x', 'mask'");
+  EXPECT_EQ(m.errorOf(options({}, {{"x", {2}}})), "--input-shape x: number of dims: got 1 (2), wanted 2");
+  EXPECT_EQ(m.errorOf(options({{"batch", int64_t(1) << 40}, {"past + new", int64_t(1) << 40}}, {{"mask", {int64_t(1) << 40, 1}}})),
+            "m.onnx: input 'x' is too large: got 1099511627776x1099511627776");
+}
+
+TEST(BindDims, FixedDimsStay) {
+  TestModel m;
+  m.floats("x", {"4", "3"});
+  m.node("Relu", {"x"}, {"y"}, "n");
+  m.output("y");
+  EXPECT_EQ(m.errorOf(options({}, {{"x", {4, 2}}})), "--input-shape x: dim 1: got 2, wanted 3, which the model fixes");
+  ImportOptions o = options();
+  o.batch = 8;
+  EXPECT_EQ(m.errorOf(o), "--batch: got 8, wanted 4: dim 0 of input 'x' is fixed in the model");
+  auto graph = m.graphOf(options());
+  ASSERT_TRUE(graph);
+  EXPECT_TRUE(findInput(*graph, "x")->result()->batchMajor());
+}
+
+} // namespace
+} // namespace shardc::test
