@@ -7,7 +7,8 @@ namespace {
 
 constexpr int64_t kNone = -1;
 
-/// Tracks the dim that runs over the batch, also while it is not dim 0, and follows it through each op.
+/// Tracks the dim that runs over the batch, also while it is not dim 0, and follows it through each
+/// op.
 class Tracker {
 public:
   Tracker(Graph &graph, int64_t batch) : graph_(graph), batch_(batch) {}
@@ -60,7 +61,8 @@ int64_t Tracker::reshaped(const Op &op) const {
 
 int64_t Tracker::gathered(const Op &op) const {
   int64_t data = axisOf(op.operand(0)), indices = axisOf(op.operand(1));
-  int64_t axis = op.is(kEmbedding) ? 0 : normalAxis(op.attrs.getInt("axis"), op.operand(0)->type().rank());
+  int64_t axis =
+      op.is(kEmbedding) ? 0 : normalAxis(op.attrs.getInt("axis"), op.operand(0)->type().rank());
   if (data != kNone && data < axis)
     return data;
   if (data != kNone && data > axis)
@@ -68,12 +70,14 @@ int64_t Tracker::gathered(const Op &op) const {
   return data == kNone && indices != kNone ? axis + indices : kNone;
 }
 
-/// Scattered rows of the batch over data that has the batch in the same place, or is the same for all.
+/// Scattered rows of the batch over data that has the batch in the same place, or is the same for
+/// all.
 int64_t Tracker::scattered(const Op &op) const {
   const Dims &dims = op.result()->type().dims;
   for (unsigned i : {0u, 2u}) {
     int64_t axis = axisOf(op.operand(i));
-    if (axis != kNone && axis < int64_t(dims.size()) && op.operand(i)->type().rank() == int64_t(dims.size()) &&
+    if (axis != kNone && axis < int64_t(dims.size()) &&
+        op.operand(i)->type().rank() == int64_t(dims.size()) &&
         op.operand(i)->type().dims[axis] == dims[axis])
       return axis;
   }
@@ -133,8 +137,11 @@ int64_t Tracker::resultAxis(const Op &op) const {
     const Ints &perm = op.attrs.getInts("perm");
     return llvm::find(perm, axis) - perm.begin();
   }
-  if (op.is(kGatherNd)) // coordinates that walk over the batch in order cannot be told from others: by size
-    return axis == 0 && rank > 0 && op.result()->type().dims[0] == op.operand(0)->type().dims[0] ? 0 : kNone;
+  if (op.is(kGatherNd)) // coordinates that walk over the batch in order cannot be told from others:
+                        // by size
+    return axis == 0 && rank > 0 && op.result()->type().dims[0] == op.operand(0)->type().dims[0]
+               ? 0
+               : kNone;
   if (op.is(kConcat) || op.is(kCumSum) || op.is(kGatherElements))
     return normalAxis(op.attrs.getInt("axis"), rank) == axis ? kNone : axis;
   if (op.is(kSlice) || op.is(kPad))

@@ -6,8 +6,9 @@
 
 namespace shardc {
 
-/// Starts from the inputs that are marked and marks every value whose dim 0 is the batch, or the batch times other
-/// dims with the rows of one item side by side; tells it to the dropouts (attr batch_major).
+/// Starts from the inputs that are marked and marks every value whose dim 0 is the batch, or the
+/// batch times other dims with the rows of one item side by side; tells it to the dropouts (attr
+/// batch_major).
 void markBatchMajor(Graph &graph, int64_t batch);
 
 } // namespace shardc

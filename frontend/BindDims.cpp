@@ -10,7 +10,7 @@ namespace {
 
 struct Symbol {
   std::optional<int64_t> value;
-  std::string from;                ///< flag that gave the value
+  std::string from;                    ///< flag that gave the value
   llvm::SmallVector<std::string> uses; ///< "input_ids dim 1"
   bool needed = false;
 };
@@ -66,12 +66,14 @@ llvm::Error Binder::collect() {
       std::string key;
       if (dim.has_dim_value()) {
         if (needed && (dim.dim_value() < 0 || (dim.dim_value() == 0 && options_.loss != "none")))
-          return userError(place + ": dim " + llvm::Twine(i) + ": got " + llvm::Twine(dim.dim_value()) +
-                           ", wanted a number from 1 on");
+          return userError(place + ": dim " + llvm::Twine(i) + ": got " +
+                           llvm::Twine(dim.dim_value()) + ", wanted a number from 1 on");
       } else {
-        // A dim without a name can be bound by --input-shape alone; the blank keeps it apart from names.
-        key = dim.has_dim_param() && !dim.dim_param().empty() ? dim.dim_param()
-                                                              : " " + info.name() + " " + std::to_string(i);
+        // A dim without a name can be bound by --input-shape alone; the blank keeps it apart from
+        // names.
+        key = dim.has_dim_param() && !dim.dim_param().empty()
+                  ? dim.dim_param()
+                  : " " + info.name() + " " + std::to_string(i);
         Symbol &symbol = symbols_[key];
         symbol.uses.push_back(info.name() + " dim " + std::to_string(i));
         symbol.needed |= needed;
@@ -89,8 +91,9 @@ llvm::Error Binder::bind(const std::string &key, int64_t value, const std::strin
     return userError(flag + ": got " + llvm::Twine(value) + ", wanted a number from 1 on");
   Symbol &symbol = symbols_[key];
   if (symbol.value && *symbol.value != value)
-    return userError(flag + ": dimension " + quoted(key) + " is bound twice: got " + llvm::Twine(value) + ", and " +
-                     llvm::Twine(*symbol.value) + " from " + symbol.from);
+    return userError(flag + ": dimension " + quoted(key) + " is bound twice: got " +
+                     llvm::Twine(value) + ", and " + llvm::Twine(*symbol.value) + " from " +
+                     symbol.from);
   symbol.value = value;
   symbol.from = flag;
   return llvm::Error::success();
@@ -103,8 +106,9 @@ llvm::Error Binder::bindFlags() {
       for (auto &[key, symbol] : symbols_)
         if (key[0] != ' ')
           known += (known.empty() ? "" : ", ") + quoted(key);
-      return userError("--dim: unknown dimension: got " + quoted(name) + ", wanted " +
-                       (known.empty() ? "none: the model's inputs have no named dimension" : "one of " + known));
+      return userError(
+          "--dim: unknown dimension: got " + quoted(name) + ", wanted " +
+          (known.empty() ? "none: the model's inputs have no named dimension" : "one of " + known));
     }
     if (auto error = bind(name, value, "--dim " + name))
       return error;
@@ -116,8 +120,9 @@ llvm::Error Binder::bindFlags() {
   if (!inputs_[0].keys[0].empty())
     return bind(inputs_[0].keys[0], *options_.batch, "--batch");
   if (inputs_[0].fixed[0] != *options_.batch)
-    return userError("--batch: got " + llvm::Twine(*options_.batch) + ", wanted " + llvm::Twine(inputs_[0].fixed[0]) +
-                         ": dim 0 of input " + quoted(inputs_[0].name) + " is fixed in the model",
+    return userError("--batch: got " + llvm::Twine(*options_.batch) + ", wanted " +
+                         llvm::Twine(inputs_[0].fixed[0]) + ": dim 0 of input " +
+                         quoted(inputs_[0].name) + " is fixed in the model",
                      "export the model with a symbolic batch dimension");
   return llvm::Error::success();
 }
@@ -129,19 +134,20 @@ llvm::Error Binder::bindShapes() {
       std::string known;
       for (const Input &i : inputs_)
         known += (known.empty() ? "" : ", ") + quoted(i.name);
-      return userError("--input-shape: unknown input: got " + quoted(name) + ", wanted one of " + known);
+      return userError("--input-shape: unknown input: got " + quoted(name) + ", wanted one of " +
+                       known);
     }
     std::string flag = "--input-shape " + name;
     if (dims.size() != input->keys.size())
-      return userError(flag + ": number of dims: got " + llvm::Twine(dims.size()) + " (" + formatDims(dims) +
-                       "), wanted " + llvm::Twine(input->keys.size()));
+      return userError(flag + ": number of dims: got " + llvm::Twine(dims.size()) + " (" +
+                       formatDims(dims) + "), wanted " + llvm::Twine(input->keys.size()));
     for (size_t i = 0; i < dims.size(); ++i) {
       if (!input->keys[i].empty()) {
         if (auto error = bind(input->keys[i], dims[i], flag))
           return error;
       } else if (input->fixed[i] != dims[i]) {
-        return userError(flag + ": dim " + llvm::Twine(i) + ": got " + llvm::Twine(dims[i]) + ", wanted " +
-                         llvm::Twine(input->fixed[i]) + ", which the model fixes");
+        return userError(flag + ": dim " + llvm::Twine(i) + ": got " + llvm::Twine(dims[i]) +
+                         ", wanted " + llvm::Twine(input->fixed[i]) + ", which the model fixes");
       }
     }
   }
@@ -154,15 +160,16 @@ llvm::Error Binder::unbound() const {
     if (!symbol.needed || symbol.value)
       continue;
     bool named = key[0] != ' ';
-    list += (list.empty() ? "" : ", ") + (named ? quoted(key) + " (" : "") + llvm::join(symbol.uses, ", ") +
-            (named ? ")" : " (no name)");
+    list += (list.empty() ? "" : ", ") + (named ? quoted(key) + " (" : "") +
+            llvm::join(symbol.uses, ", ") + (named ? ")" : " (no name)");
     if (named)
       example += (example.empty() ? "--dim " : ",") + key + "=N";
   }
   if (list.empty())
     return llvm::Error::success();
   return userError(model_.path() + ": dimensions are not bound: got no value for " + list,
-                   example.empty() ? "give the whole shape: --input-shape NAME=8x128" : "add " + example);
+                   example.empty() ? "give the whole shape: --input-shape NAME=8x128"
+                                   : "add " + example);
 }
 
 llvm::Expected<BoundInputs> Binder::build() {

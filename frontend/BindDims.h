@@ -18,8 +18,9 @@ struct BoundInputs {
   int64_t batch = 1;              ///< size of the first input's dim 0
 };
 
-/// Binds the inputs of the model that `needed` names, from --dim, --batch and --input-shape. All dimensions that stay
-/// unbound are listed in one error; unknown names, contradictions, sizes below 1 and overflows are errors.
+/// Binds the inputs of the model that `needed` names, from --dim, --batch and --input-shape. All
+/// dimensions that stay unbound are listed in one error; unknown names, contradictions, sizes below
+/// 1 and overflows are errors.
 llvm::Expected<BoundInputs> bindDims(const OnnxModel &model, const ImportOptions &options,
                                      const llvm::StringSet<> &needed);
 

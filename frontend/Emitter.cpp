@@ -27,8 +27,12 @@ Op *Emitter::emitOp(const OpDef &def, llvm::ArrayRef<Value *> operands, Attrs at
   auto keep = [&](llvm::Error error) {
     llvm::handleAllErrors(
         std::move(error),
-        [&](const UserError &e) { failure_ = Failure{e.text().str(), e.hint().str()}; },
-        [&](const llvm::ErrorInfoBase &e) { failure_ = Failure{builder_.place + ": " + e.message(), ""}; });
+        [&](const UserError &e) {
+          failure_ = Failure{e.text().str(), e.hint().str()};
+        },
+        [&](const llvm::ErrorInfoBase &e) {
+          failure_ = Failure{builder_.place + ": " + e.message(), ""};
+        });
     return nullptr;
   };
   llvm::Expected<Op *> op = builder_.create(def, operands, std::move(attrs));
@@ -65,7 +69,9 @@ Value *Emitter::shareConstant(Op *op) {
   return entry->second;
 }
 
-Value *Emitter::constant(Tensor tensor) { return emit(kConstant, {}, {{"value", std::move(tensor)}}); }
+Value *Emitter::constant(Tensor tensor) {
+  return emit(kConstant, {}, {{"value", std::move(tensor)}});
+}
 
 Value *Emitter::splat(Tensor scalar, llvm::ArrayRef<int64_t> dims) {
   return expand(constant(scalar.reshaped({})), dims);
@@ -104,7 +110,9 @@ Value *Emitter::slice(Value *a, Ints starts, Ints sizes, Ints steps) {
     whole &= steps[i] == 1 || sizes[i] <= 1;
   if (whole)
     return a;
-  return emit(kSlice, {a}, {{"starts", std::move(starts)}, {"sizes", std::move(sizes)}, {"steps", std::move(steps)}});
+  return emit(
+      kSlice, {a},
+      {{"starts", std::move(starts)}, {"sizes", std::move(sizes)}, {"steps", std::move(steps)}});
 }
 
 Value *Emitter::sliceAxis(Value *a, int64_t axis, int64_t start, int64_t size, int64_t step) {
@@ -128,7 +136,8 @@ Value *Emitter::reduce(const OpDef &def, Value *a, llvm::ArrayRef<int64_t> axes,
 }
 
 Value *Emitter::matmul(Value *a, Value *b, bool transposeA, bool transposeB) {
-  return emit(kMatMul, {a, b}, {{"transpose_a", int64_t(transposeA)}, {"transpose_b", int64_t(transposeB)}});
+  return emit(kMatMul, {a, b},
+              {{"transpose_a", int64_t(transposeA)}, {"transpose_b", int64_t(transposeB)}});
 }
 
 Value *Emitter::softmax(const OpDef &def, Value *a, int64_t axis) {

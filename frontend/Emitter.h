@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes ops for the importer: folds at once, shares equal small constants, keeps the first mistake.
+// Writes ops for the importer: folds at once, shares equal small constants, keeps the first
+// mistake.
 #pragma once
 
 #include "ir/graph/Builder.h"
@@ -8,8 +9,9 @@
 
 namespace shardc {
 
-/// After a mistake every function returns null and does nothing, so that a rule may chain calls and need not look
-/// until it reads a result's type. Null operands of the helpers mean "after a mistake".
+/// After a mistake every function returns null and does nothing, so that a rule may chain calls and
+/// need not look until it reads a result's type. Null operands of the helpers mean "after a
+/// mistake".
 class Emitter {
 public:
   explicit Emitter(Graph &graph) : graph_(graph), builder_(graph) {}

@@ -66,7 +66,8 @@ llvm::Error chooseTrainables(Graph &graph, llvm::ArrayRef<std::string> freeze) {
   }
   for (size_t i = 0; i < globs.size(); ++i)
     if (!globs[i].second)
-      return userError("--freeze: got " + quoted(freeze[i]) + ", wanted a glob that matches a parameter's name");
+      return userError("--freeze: got " + quoted(freeze[i]) +
+                       ", wanted a glob that matches a parameter's name");
   if (!any && graph.output("loss_sum"))
     return userError("nothing to train: got " + llvm::Twine(graph.parameters.size()) +
                      " parameters, of which none is free and reaches the loss");
@@ -88,7 +89,8 @@ std::string layerOfName(llvm::StringRef name) {
 
 namespace {
 
-/// Layers that scopes of nodes may name: "/m/encoder/block.0/layer.1/MatMul" is in "encoder.block.0".
+/// Layers that scopes of nodes may name: "/m/encoder/block.0/layer.1/MatMul" is in
+/// "encoder.block.0".
 class Scopes {
 public:
   void add(llvm::StringRef layer) { layers_.insert(layer); }
@@ -161,7 +163,8 @@ struct Limit {
   std::optional<int64_t> ignore;
 };
 
-/// Narrows the limits of the inputs that `value` copies: index `limit` holds for each of its elements.
+/// Narrows the limits of the inputs that `value` copies: index `limit` holds for each of its
+/// elements.
 void narrow(Value *value, Limit limit, int depth = 0) {
   Op *op = value->op();
   if (op->is(kInput)) {
@@ -180,11 +183,14 @@ void narrow(Value *value, Limit limit, int depth = 0) {
   if (op->is(kConcat))
     for (Value *part : op->operands())
       narrow(part, limit, depth + 1);
-  // Labels where the condition (label >= 0) holds, else what is ignored: anything below 0 may stand there.
+  // Labels where the condition (label >= 0) holds, else what is ignored: anything below 0 may stand
+  // there.
   const Tensor *otherwise = op->is(kWhere) ? constantOf(op->operand(2)) : nullptr;
-  if (otherwise && limit.ignore && otherwise->numElements() == 1 && otherwise->asInt(0) == *limit.ignore)
+  if (otherwise && limit.ignore && otherwise->numElements() == 1 &&
+      otherwise->asInt(0) == *limit.ignore)
     if (op->operand(0)->op()->is(kGreaterEqual))
-      narrow(op->operand(1), {std::numeric_limits<int64_t>::min() / 2, limit.high, limit.ignore}, depth + 1);
+      narrow(op->operand(1), {std::numeric_limits<int64_t>::min() / 2, limit.high, limit.ignore},
+             depth + 1);
 }
 
 } // namespace

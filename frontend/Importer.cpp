@@ -16,8 +16,8 @@ namespace {
 class Importer final : public ImportServices {
 public:
   Importer(const OnnxModel &model, const ImportOptions &options)
-      : ImportServices(model, notes_), model_(model), options_(options), graph_(std::make_unique<Graph>()),
-        b_(*graph_) {}
+      : ImportServices(model, notes_), model_(model), options_(options),
+        graph_(std::make_unique<Graph>()), b_(*graph_) {}
   llvm::Expected<std::unique_ptr<Graph>> run();
   std::vector<std::string> takeNotes() { return std::move(notes_.notes); }
 
@@ -51,15 +51,16 @@ private:
   LossChoice loss_;
   llvm::StringMap<int> producers_; ///< node of the top-level graph, by value
   llvm::DenseMap<int, MaskedLoss> masked_;
-  std::vector<bool> live_;         ///< nodes that an output needs
-  llvm::StringSet<> needed_;       ///< names that those read, and outputs
+  std::vector<bool> live_;   ///< nodes that an output needs
+  llvm::StringSet<> needed_; ///< names that those read, and outputs
   int64_t batch_ = 1;
 
   ParameterTable parameters_;
-  llvm::DenseMap<std::pair<int, int>, std::pair<int, bool>> uses_; ///< (node, input) -> (parameter, transposed)
-  llvm::DenseMap<int, const DroppedBias *> biases_;                ///< by node
-  llvm::StringMap<std::pair<int, bool>> byName_;                   ///< the same by the name that is read
-  llvm::DenseMap<std::pair<int, int>, Value *> made_;              ///< (parameter, transposed)
+  llvm::DenseMap<std::pair<int, int>, std::pair<int, bool>>
+      uses_;                                          ///< (node, input) -> (parameter, transposed)
+  llvm::DenseMap<int, const DroppedBias *> biases_;   ///< by node
+  llvm::StringMap<std::pair<int, bool>> byName_;      ///< the same by the name that is read
+  llvm::DenseMap<std::pair<int, int>, Value *> made_; ///< (parameter, transposed)
 
   std::vector<Scope> scopes_ = std::vector<Scope>(1);
   llvm::StringMap<std::string> aliases_; ///< outputs of Identity
@@ -96,7 +97,8 @@ void Importer::chooseNodes() {
   live_.resize(graph.node_size());
   for (int i = graph.node_size(); i-- > 0;) {
     const onnx::NodeProto &node = graph.node(i);
-    live_[i] = llvm::any_of(node.output(), [&](const std::string &name) { return needed_.contains(name); });
+    live_[i] = llvm::any_of(node.output(),
+                            [&](const std::string &name) { return needed_.contains(name); });
     if (!live_[i])
       continue;
     if (auto it = masked_.find(i); it != masked_.end()) {
@@ -152,13 +154,16 @@ Value *Importer::parameter(int index, bool transposed) {
     b_.setPlace(place);
     return made_[{index, transposed}] = turned;
   }
-  if (p.source.state != TensorSource::State::Zeros && p.source.state != TensorSource::State::Absent &&
-      p.source.file.empty() && p.source.numElements() > 0) {
-    b_.fail("parameter " + quoted(p.name) + ": its values are stored in a form that cannot be read in place",
+  if (p.source.state != TensorSource::State::Zeros &&
+      p.source.state != TensorSource::State::Absent && p.source.file.empty() &&
+      p.source.numElements() > 0) {
+    b_.fail("parameter " + quoted(p.name) +
+                ": its values are stored in a form that cannot be read in place",
             "save the model with raw_data or external data");
     return nullptr;
   }
-  Op *op = graph_->create(kParam, {}, {{"name", p.name}}, {Type(p.dtype, p.dims)}, nullptr, valueName(p.name));
+  Op *op = graph_->create(kParam, {}, {{"name", p.name}}, {Type(p.dtype, p.dims)}, nullptr,
+                          valueName(p.name));
   op->place = p.name;
   value = op->result();
   Parameter parameter;
@@ -178,7 +183,8 @@ llvm::Error Importer::makeInputs() {
       needed.insert(entry.first());
   bool shift = options_.shiftRight && needed.contains("decoder_input_ids");
   if (options_.shiftRight && !shift)
-    return userError("--shift-right: got a model that does not read 'decoder_input_ids', wanted one that does");
+    return userError(
+        "--shift-right: got a model that does not read 'decoder_input_ids', wanted one that does");
   auto bound = bindDims(model_, options_, needed);
   if (!bound)
     return bound.takeError();
@@ -186,7 +192,8 @@ llvm::Error Importer::makeInputs() {
   for (const BoundInput &input : bound->inputs) {
     bool shifted = shift && input.name == "decoder_input_ids";
     if (shifted && needed.contains(options_.labels))
-      return userError("--shift-right: got a model that reads both 'decoder_input_ids' and " + quoted(options_.labels));
+      return userError("--shift-right: got a model that reads both 'decoder_input_ids' and " +
+                       quoted(options_.labels));
     Value *value = makeInput(b_, shifted ? options_.labels : input.name, input.type);
     value->setBatchMajor(input.batchMajor);
     if (shifted || input.name == options_.labels)
@@ -209,7 +216,8 @@ Value *Importer::shiftedLabels(Value *labels) {
   }
   auto id = [&](int64_t value) { return b_.scalar(DType::I64, double(value)); };
   Value *start = b_.expand(id(options_.shiftRight->start), {type.dims[0], 1});
-  Value *known = b_.where(b_.emit(kEqual, {labels, id(options_.ignoreIndex)}), id(options_.shiftRight->pad), labels);
+  Value *known = b_.where(b_.emit(kEqual, {labels, id(options_.ignoreIndex)}),
+                          id(options_.shiftRight->pad), labels);
   return b_.concat({start, b_.sliceAxis(known, 1, 0, type.dims[1] - 1)}, 1);
 }
 
@@ -242,9 +250,11 @@ Value *Importer::resolve(llvm::StringRef name, bool &poisoned) {
 
 /// Rows that were not selected get the label that the loss ignores.
 Value *Importer::maskedLabels(const onnx::NodeProto &node, Value *labels, Value *mask) {
-  if (labels->type().rank() != 1 || mask->type().dims != labels->type().dims || mask->type().dtype != DType::Bool) {
-    b_.fail("rows selected by a condition: got labels " + toString(labels->type()) + " and a condition " +
-            toString(mask->type()) + ", wanted one label and one condition a row");
+  if (labels->type().rank() != 1 || mask->type().dims != labels->type().dims ||
+      mask->type().dtype != DType::Bool) {
+    b_.fail("rows selected by a condition: got labels " + toString(labels->type()) +
+            " and a condition " + toString(mask->type()) +
+            ", wanted one label and one condition a row");
     return nullptr;
   }
   int64_t ignore = -100;
@@ -271,7 +281,8 @@ void Importer::importNode(const onnx::NodeProto &node, int index) {
   if (!rule && !def)
     return unsupported("there is no rule for it");
   // Not looked at before someone reads it: it may stand between a parameter and its users.
-  if (type == "Identity" && node.input_size() == 1 && node.output_size() == 1 && scopes_.size() == 1) {
+  if (type == "Identity" && node.input_size() == 1 && node.output_size() == 1 &&
+      scopes_.size() == 1) {
     aliases_[node.output(0)] = node.input(0);
     return;
   }
@@ -305,8 +316,8 @@ void Importer::importNode(const onnx::NodeProto &node, int index) {
   if (!poisoned) {
     unsigned least = rule ? rule->least : 0;
     if (inputs.size() < least || (rule && rule->most != kAnyNumber && inputs.size() > rule->most))
-      return b_.fail("number of inputs: got " + llvm::Twine(inputs.size()) + ", wanted " + llvm::Twine(least) +
-                     (rule->most == least ? "" : " or more"));
+      return b_.fail("number of inputs: got " + llvm::Twine(inputs.size()) + ", wanted " +
+                     llvm::Twine(least) + (rule->most == least ? "" : " or more"));
     for (unsigned i = 0; i < least; ++i)
       if (!inputs[i])
         return b_.fail("input " + llvm::Twine(i) + " is absent");
@@ -320,7 +331,8 @@ void Importer::importNode(const onnx::NodeProto &node, int index) {
 }
 
 void Importer::bindOutputs(NodeContext &n) {
-  bool none = n.isUnsupported() || n.outputs().empty() || llvm::all_of(n.outputs(), [](Value *v) { return !v; });
+  bool none = n.isUnsupported() || n.outputs().empty() ||
+              llvm::all_of(n.outputs(), [](Value *v) { return !v; });
   for (int i = 0; i < n.proto.output_size(); ++i) {
     const std::string &name = n.proto.output(i);
     if (name.empty())
@@ -381,14 +393,16 @@ llvm::Error Importer::unsupportedError() const {
   std::string list;
   for (size_t i = 0; i < std::min(notes_.unsupported.size(), kMost); ++i) {
     const auto &u = notes_.unsupported[i];
-    list += "\n  " + u.node + " (opset " + std::to_string(model_.opset()) + ") at " + quoted(u.place) + ": " + u.reason;
+    list += "\n  " + u.node + " (opset " + std::to_string(model_.opset()) + ") at " +
+            quoted(u.place) + ": " + u.reason;
   }
   if (notes_.unsupported.size() > kMost)
     list += "\n  and " + std::to_string(notes_.unsupported.size() - kMost) + " more";
-  return userError(model_.path() + ": nodes that are not supported: got " + llvm::Twine(notes_.unsupported.size()) +
-                       list,
-                   "export for training: torch.onnx.export(model.train(), ..., dynamo=False, opset_version=17, "
-                   "training=TrainingMode.TRAINING, do_constant_folding=False)");
+  return userError(
+      model_.path() + ": nodes that are not supported: got " +
+          llvm::Twine(notes_.unsupported.size()) + list,
+      "export for training: torch.onnx.export(model.train(), ..., dynamo=False, opset_version=17, "
+      "training=TrainingMode.TRAINING, do_constant_folding=False)");
 }
 
 llvm::Error Importer::setOutputs() {
@@ -426,14 +440,15 @@ llvm::Error Importer::finish() {
 
 void Importer::report() {
   if (notes_.foldedIfs)
-    notes_.notes.push_back(std::to_string(notes_.foldedIfs) + " If nodes had a condition that the shapes decide");
+    notes_.notes.push_back(std::to_string(notes_.foldedIfs) +
+                           " If nodes had a condition that the shapes decide");
   if (!notes_.activeDropouts || notes_.idleDropouts.empty())
     return;
-  notes_.notes.push_back(std::to_string(notes_.idleDropouts.size()) +
-                         " Dropout nodes do nothing, though others are active in training: " +
-                         quoted(notes_.idleDropouts[0]) +
-                         (notes_.idleDropouts.size() > 1 ? ", ..." : "") +
-                         " (the exporter lost the dropout of attention: export with attn_implementation=\"eager\")");
+  notes_.notes.push_back(
+      std::to_string(notes_.idleDropouts.size()) +
+      " Dropout nodes do nothing, though others are active in training: " +
+      quoted(notes_.idleDropouts[0]) + (notes_.idleDropouts.size() > 1 ? ", ..." : "") +
+      " (the exporter lost the dropout of attention: export with attn_implementation=\"eager\")");
 }
 
 llvm::Expected<std::unique_ptr<Graph>> Importer::run() {
@@ -442,8 +457,8 @@ llvm::Expected<std::unique_ptr<Graph>> Importer::run() {
     return choice.takeError();
   loss_ = std::move(*choice);
   chooseNodes();
-  for (auto step : {&Importer::readParameters, &Importer::makeInputs, &Importer::importNodes, &Importer::setOutputs,
-                    &Importer::finish})
+  for (auto step : {&Importer::readParameters, &Importer::makeInputs, &Importer::importNodes,
+                    &Importer::setOutputs, &Importer::finish})
     if (auto error = (this->*step)())
       return error;
   report();
@@ -452,8 +467,8 @@ llvm::Expected<std::unique_ptr<Graph>> Importer::run() {
 
 } // namespace
 
-llvm::Expected<std::unique_ptr<Graph>> importOnnx(const OnnxModel &model, const ImportOptions &options,
-                                                  std::vector<std::string> *notes) {
+llvm::Expected<std::unique_ptr<Graph>>
+importOnnx(const OnnxModel &model, const ImportOptions &options, std::vector<std::string> *notes) {
   Importer importer(model, options);
   auto graph = importer.run();
   if (notes)

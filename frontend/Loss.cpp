@@ -26,18 +26,23 @@ llvm::Expected<LossChoice> chooseLoss(const OnnxModel &model, const ImportOption
     return LossChoice{Kind::InModel, "loss"};
   if (!automatic && options.loss != "cross_entropy" && options.loss != "mse") {
     if (!hasOutput(model, options.loss))
-      return userError("--loss: got " + quoted(options.loss) +
-                           ", wanted auto, cross_entropy, mse or an output of the model: " + outputList(model));
+      return userError(
+          "--loss: got " + quoted(options.loss) +
+          ", wanted auto, cross_entropy, mse or an output of the model: " + outputList(model));
     return LossChoice{Kind::InModel, options.loss};
   }
   Kind kind = options.loss == "mse" ? Kind::MeanSquares : Kind::CrossEntropy;
   std::string logits = options.logits;
   if (!logits.empty() && !hasOutput(model, logits))
-    return userError("--logits: got " + quoted(logits) + ", wanted an output of the model: " + outputList(model));
+    return userError("--logits: got " + quoted(logits) +
+                     ", wanted an output of the model: " + outputList(model));
   if (logits.empty())
-    logits = hasOutput(model, "logits") || model.graph().output_size() != 1 ? "logits" : model.graph().output(0).name();
+    logits = hasOutput(model, "logits") || model.graph().output_size() != 1
+                 ? "logits"
+                 : model.graph().output(0).name();
   if (!hasOutput(model, logits))
-    return userError(model.path() + ": no loss: got outputs " + outputList(model) + ", wanted one called 'loss' or 'logits'",
+    return userError(model.path() + ": no loss: got outputs " + outputList(model) +
+                         ", wanted one called 'loss' or 'logits'",
                      "name the logits: --loss cross_entropy --logits NAME --labels NAME");
   return LossChoice{kind, logits};
 }
@@ -50,7 +55,8 @@ Value *makeInput(Emitter &b, llvm::StringRef name, const Type &type) {
 
 namespace {
 
-/// value = sum / count, seen through what is linear: reshapes, signs, numbers, sums of means over one count.
+/// value = sum / count, seen through what is linear: reshapes, signs, numbers, sums of means over
+/// one count.
 struct Mean {
   Value *sum, *count, *correct;
 };
@@ -72,7 +78,8 @@ public:
     if (op->is(kMul) || op->is(kDiv)) {
       for (unsigned i = 0; i < (op->is(kMul) ? 2u : 1u); ++i)
         if (constantOf(op->operand(1 - i)))
-          return times(find(op->operand(i), depth + 1), op->def(), b_.reshape(op->operand(1 - i), {}));
+          return times(find(op->operand(i), depth + 1), op->def(),
+                       b_.reshape(op->operand(1 - i), {}));
       return std::nullopt;
     }
     if (op->is(kAdd)) {
@@ -94,13 +101,14 @@ private:
 };
 
 /// Of an added loss: the labels, checked if the model has them, made if not.
-Value *labelsFor(Emitter &b, const ImportOptions &options, Value *labels, const Type &type, bool batchMajor) {
+Value *labelsFor(Emitter &b, const ImportOptions &options, Value *labels, const Type &type,
+                 bool batchMajor) {
   if (!labels) {
     labels = makeInput(b, options.labels, type);
     labels->setBatchMajor(batchMajor);
   } else if (labels->type() != type) {
-    b.fail("labels " + quoted(options.labels) + ": got " + toString(labels->type()) + ", wanted " + toString(type) +
-           " for these logits");
+    b.fail("labels " + quoted(options.labels) + ": got " + toString(labels->type()) + ", wanted " +
+           toString(type) + " for these logits");
     return nullptr;
   }
   return labels;
@@ -109,14 +117,16 @@ Value *labelsFor(Emitter &b, const ImportOptions &options, Value *labels, const 
 LossParts addCrossEntropy(Emitter &b, const ImportOptions &options, Value *logits, Value *labels) {
   const Type &type = logits->type();
   if (!type.isFloat() || type.rank() < 2) {
-    b.fail("logits: got " + toString(type) + ", wanted floats with classes in the last of 2 dims or more",
+    b.fail("logits: got " + toString(type) +
+               ", wanted floats with classes in the last of 2 dims or more",
            "name the logits with --logits");
     return {};
   }
   Dims dims(type.dims.begin(), type.dims.end() - 1);
   labels = labelsFor(b, options, labels, Type(DType::I64, dims), true);
   int64_t classes = type.dim(-1), rows = numElements(dims);
-  return labels ? crossEntropy(b, b.reshape(logits, {rows, classes}), labels, options.ignoreIndex) : LossParts{};
+  return labels ? crossEntropy(b, b.reshape(logits, {rows, classes}), labels, options.ignoreIndex)
+                : LossParts{};
 }
 
 // sum((logits - labels)^2) over all elements
@@ -143,8 +153,8 @@ LossParts addMeanSquares(Emitter &b, const ImportOptions &options, Value *logits
 
 } // namespace
 
-void attachLoss(Emitter &b, const LossChoice &choice, const ImportOptions &options, Value *value, Value *labels,
-                ImportNotes &notes) {
+void attachLoss(Emitter &b, const LossChoice &choice, const ImportOptions &options, Value *value,
+                Value *labels, ImportNotes &notes) {
   Graph &graph = b.graph();
   LossParts parts;
   int64_t divisible = 1;
@@ -157,14 +167,16 @@ void attachLoss(Emitter &b, const LossChoice &choice, const ImportOptions &optio
     b.setPlace(choice.output);
     if (!value->type().isFloat() || value->type().numElements() != 1)
       return b.fail("the loss: got " + toString(value->type()) + ", wanted one float",
-                    "export the mean loss, or let it be added: --loss cross_entropy --logits NAME --labels NAME");
+                    "export the mean loss, or let it be added: --loss cross_entropy --logits NAME "
+                    "--labels NAME");
     if (auto mean = MeanFinder(b, notes).find(value)) {
       parts = {mean->sum, mean->count, mean->correct};
     } else {
       parts = {b.reshape(value, {}), b.scalar(value->type().dtype, 1), nullptr};
       divisible = 0;
-      notes.notes.push_back("loss " + quoted(choice.output) +
-                            " is not a mean that can be taken apart: one rank and one micro-step only");
+      notes.notes.push_back(
+          "loss " + quoted(choice.output) +
+          " is not a mean that can be taken apart: one rank and one micro-step only");
     }
     break;
   }

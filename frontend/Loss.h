@@ -14,15 +14,17 @@ struct LossChoice {
 };
 llvm::Expected<LossChoice> chooseLoss(const OnnxModel &model, const ImportOptions &options);
 
-/// Adds the outputs loss_sum, loss_count, correct. `value` is what the chosen output is; `labels` the value of the
-/// input that an added loss reads, null if the model has none of that name (then it is made). Mistakes go to `b`.
-void attachLoss(Emitter &b, const LossChoice &choice, const ImportOptions &options, Value *value, Value *labels,
-                ImportNotes &notes);
+/// Adds the outputs loss_sum, loss_count, correct. `value` is what the chosen output is; `labels`
+/// the value of the input that an added loss reads, null if the model has none of that name (then
+/// it is made). Mistakes go to `b`.
+void attachLoss(Emitter &b, const LossChoice &choice, const ImportOptions &options, Value *value,
+                Value *labels, ImportNotes &notes);
 
 struct LossParts {
   Value *sum = nullptr, *count = nullptr, *correct = nullptr;
 };
-/// Of scores with the classes in dim 1 (any number of dims behind), labels without that dim. Nulls after a mistake.
+/// Of scores with the classes in dim 1 (any number of dims behind), labels without that dim. Nulls
+/// after a mistake.
 LossParts crossEntropy(Emitter &b, Value *scores, Value *labels, int64_t ignoreIndex);
 /// Classes from dim 1 to the end, all else flattened: [rows, classes].
 Value *classRows(Emitter &b, Value *scores);

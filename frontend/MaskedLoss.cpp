@@ -21,8 +21,8 @@ struct Finder {
       if (!node || node->input_size() == 0)
         return node;
       llvm::StringRef type = node->op_type();
-      if (type != "Cast" && type != "Reshape" && type != "Expand" && type != "Transpose" && type != "Squeeze" &&
-          type != "Unsqueeze" && type != "Flatten" && type != "Identity")
+      if (type != "Cast" && type != "Reshape" && type != "Expand" && type != "Transpose" &&
+          type != "Squeeze" && type != "Unsqueeze" && type != "Flatten" && type != "Identity")
         return node;
       name = node->input(0);
     }
@@ -58,7 +58,8 @@ llvm::DenseMap<int, MaskedLoss> findMaskedLosses(const onnx::GraphProto &graph,
   Finder finder{graph, producers};
   for (int i = 0; i < graph.node_size(); ++i) {
     const onnx::NodeProto &node = graph.node(i);
-    if ((node.op_type() != "SoftmaxCrossEntropyLoss" && node.op_type() != "NegativeLogLikelihoodLoss") ||
+    if ((node.op_type() != "SoftmaxCrossEntropyLoss" &&
+         node.op_type() != "NegativeLogLikelihoodLoss") ||
         node.input_size() != 2 || node.output_size() != 1)
       continue;
     auto scores = finder.selection(node.input(0)), labels = finder.selection(node.input(1));

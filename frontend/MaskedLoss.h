@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds losses over rows that were selected by a condition: condition -> NonZero -> GatherElements -> loss.
+// Finds losses over rows that were selected by a condition: condition -> NonZero -> GatherElements
+// -> loss.
 #pragma once
 
 #include "onnx/onnx-ml.pb.h"
@@ -8,7 +9,8 @@
 
 namespace shardc {
 
-/// A loss of `scores` and `labels` over the rows where `mask` is true: the same as ignoring the others.
+/// A loss of `scores` and `labels` over the rows where `mask` is true: the same as ignoring the
+/// others.
 struct MaskedLoss {
   std::string scores, labels, mask;
 };

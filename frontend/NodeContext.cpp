@@ -113,8 +113,8 @@ void NodeContext::unsupported(const llvm::Twine &reason) {
 const NodeRule *findNodeRule(llvm::StringRef node) {
   static const llvm::StringMap<const NodeRule *> kByName = [] {
     llvm::StringMap<const NodeRule *> map;
-    for (auto family : {kShapeRules, kMovementRules, kMathRules, kReductionRules, kProductRules, kEinsumRules,
-                        kAttentionRules, kLossRules, kControlRules})
+    for (auto family : {kShapeRules, kMovementRules, kMathRules, kReductionRules, kProductRules,
+                        kEinsumRules, kAttentionRules, kLossRules, kControlRules})
       for (const NodeRule &rule : family)
         map[rule.node] = &rule;
     return map;
@@ -137,7 +137,8 @@ void importOneToOne(NodeContext &n, const OpDef &def) {
   Attrs attrs;
   for (const OnnxRule::AttrRule &rule : def.onnx.attrs) {
     const onnx::AttributeProto *given = n.find(rule.onnx);
-    bool isInt = given ? given->type() == onnx::AttributeProto::INT : rule.otherwise == int64_t(rule.otherwise);
+    bool isInt = given ? given->type() == onnx::AttributeProto::INT
+                       : rule.otherwise == int64_t(rule.otherwise);
     if (isInt)
       attrs.set(rule.ours, n.intAttr(rule.onnx, int64_t(rule.otherwise)));
     else

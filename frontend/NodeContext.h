@@ -33,7 +33,8 @@ struct ImportNotes {
 struct ImportServices {
   const OnnxModel &model;
   ImportNotes &notes;
-  /// Imports the nodes of a branch at this point; gives the values of its outputs (null: an unsupported node).
+  /// Imports the nodes of a branch at this point; gives the values of its outputs (null: an
+  /// unsupported node).
   virtual llvm::SmallVector<Value *> inlineBranch(const onnx::GraphProto &branch) = 0;
   /// Does a node or the end of the import need the value of that name?
   virtual bool isRead(llvm::StringRef name) const = 0;
@@ -43,14 +44,16 @@ protected:
   ~ImportServices() = default;
 };
 
-/// Operands are there as values; absent optional ones are null. A rule sets every output that `wants` is true for.
-/// Mistakes go to `b.fail`; a node that is right but beyond us to `unsupported`. A rule may go on after either,
-/// but must not read the type of what it emitted before it has asked `failed()`.
+/// Operands are there as values; absent optional ones are null. A rule sets every output that
+/// `wants` is true for. Mistakes go to `b.fail`; a node that is right but beyond us to
+/// `unsupported`. A rule may go on after either, but must not read the type of what it emitted
+/// before it has asked `failed()`.
 class NodeContext {
 public:
-  NodeContext(ImportServices &services, Emitter &emitter, const onnx::NodeProto &proto, llvm::ArrayRef<Value *> inputs,
-              int opset)
-      : b(emitter), services(services), proto(proto), opset(opset), inputs_(inputs), outputs_(proto.output_size()) {}
+  NodeContext(ImportServices &services, Emitter &emitter, const onnx::NodeProto &proto,
+              llvm::ArrayRef<Value *> inputs, int opset)
+      : b(emitter), services(services), proto(proto), opset(opset), inputs_(inputs),
+        outputs_(proto.output_size()) {}
 
   Emitter &b;
   ImportServices &services;
@@ -63,7 +66,8 @@ public:
   const Type &type(unsigned i) const { return in(i)->type(); }
   /// Does anyone read that output?
   bool wants(unsigned output) const {
-    return int(output) < proto.output_size() && !proto.output(output).empty() && services.isRead(proto.output(output));
+    return int(output) < proto.output_size() && !proto.output(output).empty() &&
+           services.isRead(proto.output(output));
   }
   void set(unsigned output, Value *value) {
     if (output < outputs_.size())
@@ -109,8 +113,8 @@ struct NodeRule {
 constexpr unsigned kAnyNumber = ~0u;
 
 /// By family, each in its own file.
-extern const llvm::ArrayRef<NodeRule> kShapeRules, kMovementRules, kMathRules, kReductionRules, kProductRules,
-    kEinsumRules, kAttentionRules, kLossRules, kControlRules;
+extern const llvm::ArrayRef<NodeRule> kShapeRules, kMovementRules, kMathRules, kReductionRules,
+    kProductRules, kEinsumRules, kAttentionRules, kLossRules, kControlRules;
 
 /// The rule for nodes of that type, or null. Prefers a rule over the one-to-one data of an op.
 const NodeRule *findNodeRule(llvm::StringRef node);

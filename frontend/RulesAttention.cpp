@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX Attention (opset 23 on) as products and a softmax; the raise pass makes one op of them where it can.
+// ONNX Attention (opset 23 on) as products and a softmax; the raise pass makes one op of them where
+// it can.
 #include "frontend/NodeContext.h"
 #include <cmath>
 #include <limits>
@@ -16,7 +17,8 @@ Value *splitHeads(NodeContext &n, unsigned i, int64_t heads) {
     n.b.fail("heads: got " + llvm::Twine(heads) + " for " + toString(n.type(i)));
     return nullptr;
   }
-  return n.b.transpose(n.b.reshape(n.in(i), {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
+  return n.b.transpose(n.b.reshape(n.in(i), {dims[0], dims[1], heads, dims[2] / heads}),
+                       {0, 2, 1, 3});
 }
 
 /// [B, K, S, D] -> [B, K group, S, D], each head `group` times in a row.
@@ -24,7 +26,8 @@ Value *repeatHeads(Emitter &b, Value *x, int64_t group) {
   if (!x || group == 1)
     return x;
   Dims d = x->type().dims;
-  Value *wide = b.expand(b.reshape(x, {d[0], d[1], 1, d[2], d[3]}), {d[0], d[1], group, d[2], d[3]});
+  Value *wide =
+      b.expand(b.reshape(x, {d[0], d[1], 1, d[2], d[3]}), {d[0], d[1], group, d[2], d[3]});
   return b.reshape(wide, {d[0], d[1] * group, d[2], d[3]});
 }
 
@@ -41,12 +44,14 @@ void attention(NodeContext &n) {
     return b.fail("operands: got " + toString(n.type(0)) + ", " + toString(n.type(1)) + " and " +
                   toString(n.type(2)) + ", wanted all of 3 or all of 4 dims");
   int64_t queryHeads = n.intAttr("q_num_heads", 0), keyHeads = n.intAttr("kv_num_heads", 0);
-  Value *q = splitHeads(n, 0, queryHeads), *k = splitHeads(n, 1, keyHeads), *v = splitHeads(n, 2, keyHeads);
+  Value *q = splitHeads(n, 0, queryHeads), *k = splitHeads(n, 1, keyHeads),
+        *v = splitHeads(n, 2, keyHeads);
   if (n.failed())
     return;
   queryHeads = q->type().dims[1], keyHeads = k->type().dims[1];
   if (keyHeads == 0 || queryHeads % keyHeads || v->type().dims[1] != keyHeads)
-    return b.fail("heads: got " + llvm::Twine(queryHeads) + " of queries and " + llvm::Twine(keyHeads) + " of keys");
+    return b.fail("heads: got " + llvm::Twine(queryHeads) + " of queries and " +
+                  llvm::Twine(keyHeads) + " of keys");
   k = repeatHeads(b, k, queryHeads / keyHeads);
   v = repeatHeads(b, v, queryHeads / keyHeads);
   if (n.failed())
@@ -69,8 +74,10 @@ void attention(NodeContext &n) {
   if (Value *mask = n.in(3)) {
     if (mask->type().rank() == 0 || mask->type().dim(-1) > keys ||
         (mask->type().dim(-1) != keys && mask->type().dim(-1) != 1))
-      return n.unsupported("a mask of " + toString(mask->type()) + " for " + llvm::Twine(keys) + " keys");
-    scores = mask->type().dtype == DType::Bool ? b.where(mask, scores, lowest) : b.emit(kAdd, {scores, mask});
+      return n.unsupported("a mask of " + toString(mask->type()) + " for " + llvm::Twine(keys) +
+                           " keys");
+    scores = mask->type().dtype == DType::Bool ? b.where(mask, scores, lowest)
+                                               : b.emit(kAdd, {scores, mask});
   }
   if (double cap = n.floatAttr("softcap", 0)) {
     Value *limit = b.scalar(dtype, cap);
@@ -78,7 +85,8 @@ void attention(NodeContext &n) {
   }
   Value *y = b.matmul(b.emit(kSoftmax, {scores}), v);
   if (y && rank == 3)
-    y = b.reshape(b.transpose(y, {0, 2, 1, 3}), {y->type().dims[0], queries, queryHeads * y->type().dims[3]});
+    y = b.reshape(b.transpose(y, {0, 2, 1, 3}),
+                  {y->type().dims[0], queries, queryHeads * y->type().dims[3]});
   n.set(0, y);
 }
 

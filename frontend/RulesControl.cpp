@@ -36,18 +36,23 @@ void dropout(NodeContext &n) {
       return n.unsupported("the mask output of an active dropout");
     n.set(1, n.b.splat(Tensor::splat(DType::Bool, {}, 1), n.type(0).dims));
   }
-  // One of ratio 0 stays too, for whoever sets all ratios; every node has a number, so that these do not shift.
+  // One of ratio 0 stays too, for whoever sets all ratios; every node has a number, so that these
+  // do not shift.
   int64_t id = n.services.notes.nextDropoutId++;
-  n.set(0, training ? n.b.emit(kDropout, {n.in(0)}, {{"p", ratio}, {"id", id}, {"batch_major", int64_t(0)}}) : n.in(0));
+  n.set(0, training ? n.b.emit(kDropout, {n.in(0)},
+                               {{"p", ratio}, {"id", id}, {"batch_major", int64_t(0)}})
+                    : n.in(0));
 }
 
 void branch(NodeContext &n) {
   const Tensor *condition = constantOf(n.in(0));
   if (!condition) {
     bool merged = llvm::StringRef(n.proto.input(0)).contains("use_cache_branch");
-    return n.unsupported(merged ? "a merged decoder for inference (decoder_model_merged) cannot be trained: export the "
-                                  "model in train mode with use_cache=False"
-                                : "the condition depends on data; only one that shapes decide is folded");
+    return n.unsupported(
+        merged
+            ? "a merged decoder for inference (decoder_model_merged) cannot be trained: export the "
+              "model in train mode with use_cache=False"
+            : "the condition depends on data; only one that shapes decide is folded");
   }
   if (condition->numElements() != 1)
     return n.b.fail("condition: got " + toString(n.type(0)) + ", wanted one truth value");
@@ -65,20 +70,19 @@ void branch(NodeContext &n) {
     n.set(i, values[i]);
 }
 
-void loop(NodeContext &n) { n.unsupported("loops are not unrolled: export the model without generation or scripting"); }
+void loop(NodeContext &n) {
+  n.unsupported("loops are not unrolled: export the model without generation or scripting");
+}
 
 void nonZero(NodeContext &n) {
-  n.unsupported("the size of its result depends on data: mask instead of selecting, or export the logits and use "
+  n.unsupported("the size of its result depends on data: mask instead of selecting, or export the "
+                "logits and use "
                 "--loss cross_entropy");
 }
 
 constexpr NodeRule kRules[] = {
-    {"Identity", 1, 1, identity},
-    {"Constant", 0, 0, constant},
-    {"Dropout", 1, 3, dropout},
-    {"If", 1, 1, branch},
-    {"Loop", 0, kAnyNumber, loop},
-    {"Scan", 0, kAnyNumber, loop},
+    {"Identity", 1, 1, identity}, {"Constant", 0, 0, constant},  {"Dropout", 1, 3, dropout},
+    {"If", 1, 1, branch},         {"Loop", 0, kAnyNumber, loop}, {"Scan", 0, kAnyNumber, loop},
     {"NonZero", 1, 1, nonZero},
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einsum of any number of operands: pairs from left to right, each as transposes and one matrix product.
+// Einsum of any number of operands: pairs from left to right, each as transposes and one matrix
+// product.
 #include "frontend/NodeContext.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -39,7 +40,8 @@ private:
 
 bool Einsum::readLabels(llvm::StringRef text, int64_t rank, std::string &labels) {
   size_t dots = text.find("...");
-  std::string before = text.take_front(dots).str(), after = dots == llvm::StringRef::npos ? "" : text.substr(dots + 3).str();
+  std::string before = text.take_front(dots).str(),
+              after = dots == llvm::StringRef::npos ? "" : text.substr(dots + 3).str();
   for (char c : before + after)
     if (!llvm::isAlpha(c)) {
       b_.fail("equation: got '" + llvm::Twine(text) + "', wanted letters and '...'");
@@ -130,8 +132,10 @@ Term Einsum::product(Term a, Term c, llvm::StringRef keep) {
   groupA = groupC = wide;
   groupA.append({numElements(sizesOf(left)), numElements(sizesOf(inner))});
   groupC.append({numElements(sizesOf(inner)), numElements(sizesOf(right))});
-  Value *x = b_.reshape(b_.expand(ordered(a, batch + left + inner), sizesOf(batch + left + inner)), groupA);
-  Value *z = b_.reshape(b_.expand(ordered(c, batch + inner + right), sizesOf(batch + inner + right)), groupC);
+  Value *x = b_.reshape(b_.expand(ordered(a, batch + left + inner), sizesOf(batch + left + inner)),
+                        groupA);
+  Value *z = b_.reshape(
+      b_.expand(ordered(c, batch + inner + right), sizesOf(batch + inner + right)), groupC);
   return {b_.reshape(b_.matmul(x, z), sizesOf(batch + left + right)), batch + left + right};
 }
 
@@ -145,7 +149,8 @@ void Einsum::run() {
   llvm::SmallVector<llvm::StringRef> texts;
   left.split(texts, ',');
   if (texts.size() != n_.numInputs())
-    return b_.fail("equation: got " + llvm::Twine(texts.size()) + " terms for " + llvm::Twine(n_.numInputs()) + " inputs");
+    return b_.fail("equation: got " + llvm::Twine(texts.size()) + " terms for " +
+                   llvm::Twine(n_.numInputs()) + " inputs");
   std::vector<Term> terms;
   std::string seen, hidden;
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -159,8 +164,8 @@ void Einsum::run() {
       int64_t dim = n_.type(i).dims[k];
       int64_t &known = sizes_.try_emplace(label, 1).first->second;
       if (known != dim && known != 1 && dim != 1)
-        return b_.fail("equation: sizes of '" + llvm::Twine(label) + "' differ: got " + llvm::Twine(known) + " and " +
-                       llvm::Twine(dim));
+        return b_.fail("equation: sizes of '" + llvm::Twine(label) + "' differ: got " +
+                       llvm::Twine(known) + " and " + llvm::Twine(dim));
       known = known == 1 ? dim : known;
       if (llvm::isDigit(label) && !llvm::StringRef(hidden).contains(label))
         hidden += label;
@@ -185,8 +190,10 @@ void Einsum::run() {
       output.insert(dots, hidden);
   }
   for (size_t i = 0; i < output.size(); ++i)
-    if (!llvm::StringRef(seen).contains(output[i]) || output.find(output[i], i + 1) != std::string::npos)
-      return b_.fail("equation: the result's '" + llvm::Twine(output[i]) + "' is unknown or there twice");
+    if (!llvm::StringRef(seen).contains(output[i]) ||
+        output.find(output[i], i + 1) != std::string::npos)
+      return b_.fail("equation: the result's '" + llvm::Twine(output[i]) +
+                     "' is unknown or there twice");
 
   Term result = terms[0];
   for (size_t i = 1; i < terms.size() && !b_.failed(); ++i) {

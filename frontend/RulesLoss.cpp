@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss nodes. A mean or sum without class weights is one cross_entropy op; other forms are taken apart.
+// Loss nodes. A mean or sum without class weights is one cross_entropy op; other forms are taken
+// apart.
 #include "frontend/Loss.h"
 #include "frontend/NodeContext.h"
 
@@ -82,8 +83,8 @@ bool LossNode::check() {
     return false;
   }
   if (n_.in(2) && n_.type(2) != Type(scores.dtype, {scores.dims[1]})) {
-    b_.fail("weights: got " + toString(n_.type(2)) + ", wanted one for each of " + llvm::Twine(scores.dims[1]) +
-            " classes");
+    b_.fail("weights: got " + toString(n_.type(2)) + ", wanted one for each of " +
+            llvm::Twine(scores.dims[1]) + " classes");
     return false;
   }
   return !n_.failed();
@@ -111,7 +112,9 @@ void LossNode::piecewise() {
   Value *labels = b_.cast(b_.reshape(n_.in(1), {count}), DType::I64);
   Value *ignored = b_.emit(kEqual, {labels, b_.scalar(DType::I64, double(ignore_))});
   Value *safe = b_.where(ignored, b_.scalar(DType::I64, 0), labels);
-  Value *picked = b_.reshape(b_.emit(kGatherElements, {logs, b_.reshape(safe, {count, 1})}, {{"axis", int64_t(1)}}), {count});
+  Value *picked = b_.reshape(
+      b_.emit(kGatherElements, {logs, b_.reshape(safe, {count, 1})}, {{"axis", int64_t(1)}}),
+      {count});
   Value *zero = b_.scalar(dtype, 0), *one = b_.scalar(dtype, 1);
   Value *weight = n_.in(2) ? b_.emit(kGather, {n_.in(2), safe}, {{"axis", int64_t(0)}}) : one;
   weight = b_.where(ignored, zero, weight);

@@ -72,7 +72,8 @@ void exponentialUnit(NodeContext &n, double scale, double by, double outer) {
   Terms t(n);
   Value *x = n.in(0), *zero = t.number(0);
   Value *low = t.min(x, zero);
-  Value *curve = t.mul(t.number(scale), t.sub(t.exp(by == 1 ? low : t.div(low, t.number(by))), t.number(1)));
+  Value *curve =
+      t.mul(t.number(scale), t.sub(t.exp(by == 1 ? low : t.div(low, t.number(by))), t.number(1)));
   Value *y = n.b.where(t.less(zero, x), x, curve);
   n.set(0, outer == 1 ? y : t.mul(t.number(outer), y));
 }
@@ -114,7 +115,9 @@ Value *clampedLine(NodeContext &n, double slope, double offset) {
 void hardSigmoid(NodeContext &n) {
   n.set(0, clampedLine(n, n.floatAttr("alpha", 0.2f), n.floatAttr("beta", 0.5f)));
 }
-void hardSwish(NodeContext &n) { n.set(0, n.b.emit(kMul, {n.in(0), clampedLine(n, 1.0 / 6, 0.5)})); }
+void hardSwish(NodeContext &n) {
+  n.set(0, n.b.emit(kMul, {n.in(0), clampedLine(n, 1.0 / 6, 0.5)}));
+}
 
 void swish(NodeContext &n) {
   Terms t(n);
@@ -140,7 +143,9 @@ void cosh(NodeContext &n) {
   Terms t(n);
   n.set(0, t.mul(t.number(0.5), t.add(t.exp(n.in(0)), t.exp(n.b.emit(kNeg, {n.in(0)})))));
 }
-void tan(NodeContext &n) { n.set(0, n.b.emit(kDiv, {n.b.emit(kSin, {n.in(0)}), n.b.emit(kCos, {n.in(0)})})); }
+void tan(NodeContext &n) {
+  n.set(0, n.b.emit(kDiv, {n.b.emit(kSin, {n.in(0)}), n.b.emit(kCos, {n.in(0)})}));
+}
 
 /// The base's type is the result's; an integer base with a float exponent is computed in f64.
 void power(NodeContext &n) {
@@ -151,7 +156,8 @@ void power(NodeContext &n) {
 
 void modulo(NodeContext &n) {
   bool fmod = n.intAttr("fmod", 0);
-  if (!n.type(0).isFloat() && fmod) { // sign of the dividend: a - (a / b) b with a quotient that truncates
+  if (!n.type(0).isFloat() &&
+      fmod) { // sign of the dividend: a - (a / b) b with a quotient that truncates
     Terms t(n);
     return n.set(0, t.sub(n.in(0), t.mul(t.div(n.in(0), n.in(1)), n.in(1))));
   }

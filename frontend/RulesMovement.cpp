@@ -18,7 +18,8 @@ void concat(NodeContext &n) {
     if (part->type().rank() == int64_t(n.type(0).rank()) && part->type().dims[axis] != 0)
       parts.push_back(part);
     else if (part->type().numElements() != 0 || part->type().rank() != n.type(0).rank())
-      return n.b.fail("ranks differ: got " + toString(part->type()) + " beside " + toString(n.type(0)));
+      return n.b.fail("ranks differ: got " + toString(part->type()) + " beside " +
+                      toString(n.type(0)));
   }
   n.set(0, parts.empty() ? n.in(0) : n.b.concat(parts, axis));
 }
@@ -34,22 +35,26 @@ void split(NodeContext &n) {
   if (!sizes) {
     int64_t parts = n.intAttr("num_outputs", count);
     if (parts != count || count == 0)
-      return n.b.fail("num_outputs: got " + llvm::Twine(parts) + ", wanted the number of outputs, " + llvm::Twine(count));
+      return n.b.fail("num_outputs: got " + llvm::Twine(parts) +
+                      ", wanted the number of outputs, " + llvm::Twine(count));
     int64_t chunk = (size + count - 1) / count;
     sizes.emplace();
     for (int64_t i = 0; i < count; ++i)
       sizes->push_back(std::clamp<int64_t>(size - i * chunk, 0, chunk));
   }
   if (int64_t(sizes->size()) != count)
-    return n.b.fail("split: got " + llvm::Twine(sizes->size()) + " sizes, wanted " + llvm::Twine(count));
+    return n.b.fail("split: got " + llvm::Twine(sizes->size()) + " sizes, wanted " +
+                    llvm::Twine(count));
   int64_t sum = 0;
   for (int64_t s : *sizes) {
     if (s < 0 || s > size - sum)
-      return n.b.fail("split: the sizes do not add up to dim " + llvm::Twine(axis) + ", which is " + llvm::Twine(size));
+      return n.b.fail("split: the sizes do not add up to dim " + llvm::Twine(axis) + ", which is " +
+                      llvm::Twine(size));
     sum += s;
   }
   if (sum != size)
-    return n.b.fail("split: got sizes that add up to " + llvm::Twine(sum) + ", wanted " + llvm::Twine(size));
+    return n.b.fail("split: got sizes that add up to " + llvm::Twine(sum) + ", wanted " +
+                    llvm::Twine(size));
   int64_t start = 0;
   for (int64_t i = 0; i < count; start += (*sizes)[i++])
     if (n.wants(i))
@@ -70,7 +75,8 @@ void slice(NodeContext &n) {
   }
   if (!steps)
     steps.emplace(starts->size(), 1);
-  if (ends->size() != starts->size() || axes->size() != starts->size() || steps->size() != starts->size())
+  if (ends->size() != starts->size() || axes->size() != starts->size() ||
+      steps->size() != starts->size())
     return n.b.fail("starts, ends, axes and steps differ in length");
   n.axisList(*axes, rank);
   Ints from0(rank, 0), sizes(from), by(rank, 1);
@@ -85,7 +91,9 @@ void slice(NodeContext &n) {
       continue;
     // Beyond the dim a step takes one element, whatever its size.
     step = std::clamp(step, -std::max<int64_t>(d, 1), std::max<int64_t>(d, 1));
-    auto at = [&](int64_t i, int64_t low, int64_t high) { return std::clamp(i < 0 ? i + d : i, low, high); };
+    auto at = [&](int64_t i, int64_t low, int64_t high) {
+      return std::clamp(i < 0 ? i + d : i, low, high);
+    };
     int64_t start, end;
     if (step > 0) {
       start = at((*starts)[k], 0, d), end = at((*ends)[k], 0, d);
@@ -147,7 +155,8 @@ void pad(NodeContext &n) {
   }
   n.axisList(*axes, rank);
   if (pads->size() != 2 * axes->size())
-    return n.b.fail("pads: got " + llvm::Twine(pads->size()) + ", wanted " + llvm::Twine(2 * axes->size()));
+    return n.b.fail("pads: got " + llvm::Twine(pads->size()) + ", wanted " +
+                    llvm::Twine(2 * axes->size()));
   if (n.failed())
     return;
   Ints before(rank, 0), after(rank, 0), starts(rank, 0), sizes(n.type(0).dims), steps(rank, 1);
@@ -167,7 +176,8 @@ void pad(NodeContext &n) {
     grow |= low > 0 || high > 0;
   }
   Value *x = cut ? n.b.slice(n.in(0), starts, sizes, steps) : n.in(0);
-  n.set(0, grow ? n.b.emit(kPad, {x}, {{"before", before}, {"after", after}, {"value", value}}) : x);
+  n.set(0,
+        grow ? n.b.emit(kPad, {x}, {{"before", before}, {"after", after}, {"value", value}}) : x);
 }
 
 /// Indices counted from the end made ordinary ones, where they can be told now.
@@ -184,12 +194,14 @@ Value *normalIndices(NodeContext &n, Value *indices, int64_t size) {
   return n.b.where(n.b.emit(kLess, {indices, zero}), n.b.emit(kAdd, {indices, length}), indices);
 }
 
-/// Constant indices that are start, start + step, ... inside [0, size): a slice reads those without a copy.
+/// Constant indices that are start, start + step, ... inside [0, size): a slice reads those without
+/// a copy.
 std::optional<std::pair<int64_t, int64_t>> regularRun(Value *indices, int64_t size) {
   const Tensor *known = constantOf(indices);
   if (!known || isFloat(known->dtype()) || known->numElements() == 0)
     return std::nullopt;
-  int64_t count = known->numElements(), start = known->asInt(0), step = count > 1 ? known->asInt(1) - start : 1;
+  int64_t count = known->numElements(), start = known->asInt(0),
+          step = count > 1 ? known->asInt(1) - start : 1;
   for (int64_t i = 0; i < count; ++i)
     if (known->asInt(i) < 0 || known->asInt(i) >= size || known->asInt(i) != start + i * step)
       return std::nullopt;
@@ -210,7 +222,9 @@ void gather(NodeContext &n) {
     Ints dims(from.begin(), from.begin() + axis);
     dims.append(wanted.begin(), wanted.end());
     dims.append(from.begin() + axis + 1, from.end());
-    n.set(0, n.b.reshape(n.b.sliceAxis(data, axis, run->first, indices->type().numElements(), run->second), dims));
+    n.set(0, n.b.reshape(
+                 n.b.sliceAxis(data, axis, run->first, indices->type().numElements(), run->second),
+                 dims));
   } else {
     n.set(0, n.b.emit(kGather, {data, indices}, {{"axis", axis}}));
   }
@@ -238,7 +252,8 @@ void scatterElements(NodeContext &n) {
 }
 
 void scatterNd(NodeContext &n) {
-  n.set(0, n.b.emit(kScatterNd, {n.in(0), n.in(1), n.in(2)}, {{"reduction", n.stringAttr("reduction", "none")}}));
+  n.set(0, n.b.emit(kScatterNd, {n.in(0), n.in(1), n.in(2)},
+                    {{"reduction", n.stringAttr("reduction", "none")}}));
 }
 
 void oneHot(NodeContext &n) {
@@ -246,10 +261,12 @@ void oneHot(NodeContext &n) {
   if (!depth)
     return;
   if (!(*depth >= 1 && *depth < double(int64_t(1) << 40)))
-    return n.b.fail("depth: got " + llvm::Twine(std::to_string(*depth)) + ", wanted a number from 1 on");
+    return n.b.fail("depth: got " + llvm::Twine(std::to_string(*depth)) +
+                    ", wanted a number from 1 on");
   if (n.type(2).dims != Dims{2})
     return n.b.fail("values: got " + toString(n.type(2)) + ", wanted [off, on]");
-  int64_t rank = n.type(0).rank() + 1, axis = n.axis(n.intAttr("axis", -1), rank), classes = int64_t(*depth);
+  int64_t rank = n.type(0).rank() + 1, axis = n.axis(n.intAttr("axis", -1), rank),
+          classes = int64_t(*depth);
   if (n.failed())
     return;
   Ints dims(n.type(0).dims), line(rank, 1);
@@ -262,7 +279,8 @@ void oneHot(NodeContext &n) {
   Value *zero = n.b.scalar(DType::I64, 0), *length = n.b.scalar(DType::I64, double(classes));
   ids = n.b.where(n.b.emit(kLess, {ids, zero}), n.b.emit(kAdd, {ids, length}), ids);
   Value *hot = n.b.emit(kEqual, {ids, n.b.reshape(n.b.ints(numbers), line)});
-  Value *off = n.b.reshape(n.b.sliceAxis(n.in(2), 0, 0, 1), {}), *on = n.b.reshape(n.b.sliceAxis(n.in(2), 0, 1, 1), {});
+  Value *off = n.b.reshape(n.b.sliceAxis(n.in(2), 0, 0, 1), {}),
+        *on = n.b.reshape(n.b.sliceAxis(n.in(2), 0, 1, 1), {});
   n.set(0, n.b.where(hot, on, off));
 }
 

@@ -9,7 +9,8 @@ void matMul(NodeContext &n) {
   Value *a = n.in(0), *c = n.in(1);
   Ints left(a->type().dims), right(c->type().dims);
   if (left.empty() || right.empty())
-    return n.b.fail("operands: got " + toString(a->type()) + " and " + toString(c->type()) + ", wanted 1 dim or more");
+    return n.b.fail("operands: got " + toString(a->type()) + " and " + toString(c->type()) +
+                    ", wanted 1 dim or more");
   bool row = left.size() == 1, column = right.size() == 1;
   if (row)
     left.insert(left.begin(), 1);
@@ -30,7 +31,8 @@ void matMul(NodeContext &n) {
 void gemm(NodeContext &n) {
   DType dtype = n.type(0).dtype;
   if (n.type(0).rank() != 2 || n.type(1).rank() != 2)
-    return n.b.fail("operands: got " + toString(n.type(0)) + " and " + toString(n.type(1)) + ", wanted matrices");
+    return n.b.fail("operands: got " + toString(n.type(0)) + " and " + toString(n.type(1)) +
+                    ", wanted matrices");
   double alpha = n.floatAttr("alpha", 1), beta = n.floatAttr("beta", 1);
   Value *y = n.b.matmul(n.in(0), n.in(1), n.intAttr("transA", 0), n.intAttr("transB", 0));
   if (alpha != 1)
@@ -68,9 +70,11 @@ llvm::SmallVector<Window, 3> readWindows(NodeContext &n) {
   for (size_t i = 0; i < spatial; ++i) {
     Window v{kernel[i], strides[i], dilations[i], pads[i], pads[i + spatial], x[i + 2], 0};
     constexpr int64_t kMost = int64_t(1) << 31;
-    if (v.kernel < 1 || v.stride < 1 || v.dilation < 1 || v.before < 0 || v.after < 0 || v.kernel > kMost ||
-        v.stride > kMost || v.dilation > kMost || v.before > kMost || v.after > kMost || v.size > kMost) {
-      n.b.fail("kernel, stride, dilation or padding of spatial dim " + llvm::Twine(i) + " is out of range");
+    if (v.kernel < 1 || v.stride < 1 || v.dilation < 1 || v.before < 0 || v.after < 0 ||
+        v.kernel > kMost || v.stride > kMost || v.dilation > kMost || v.before > kMost ||
+        v.after > kMost || v.size > kMost) {
+      n.b.fail("kernel, stride, dilation or padding of spatial dim " + llvm::Twine(i) +
+               " is out of range");
       return {};
     }
     int64_t reach = (v.kernel - 1) * v.dilation + 1;
@@ -96,7 +100,8 @@ llvm::SmallVector<Window, 3> readWindows(NodeContext &n) {
   return windows;
 }
 
-/// x [N, spatial..., C] -> [N, out..., C * kernel], the kernel running fastest, as in a weight [O, C, kernel...].
+/// x [N, spatial..., C] -> [N, out..., C * kernel], the kernel running fastest, as in a weight [O,
+/// C, kernel...].
 Value *patches(Emitter &b, Value *x, llvm::ArrayRef<Window> windows) {
   if (!x)
     return x;
@@ -135,9 +140,10 @@ void conv(NodeContext &n) {
     return n.b.fail("operands: got " + toString(n.type(0)) + " and " + toString(n.type(1)) +
                     ", wanted equal ranks from 3 on");
   int64_t channels = x[1], outputs = w[0], taps = numElements(llvm::ArrayRef(w).drop_front(2));
-  if (groups < 1 || groups > channels || channels % groups || outputs % groups || w[1] != channels / groups)
-    return n.b.fail("channels: got " + llvm::Twine(channels) + " in " + llvm::Twine(groups) + " groups and weights " +
-                    toString(n.type(1)));
+  if (groups < 1 || groups > channels || channels % groups || outputs % groups ||
+      w[1] != channels / groups)
+    return n.b.fail("channels: got " + llvm::Twine(channels) + " in " + llvm::Twine(groups) +
+                    " groups and weights " + toString(n.type(1)));
   if (taps > 4096)
     return n.unsupported("a kernel of " + llvm::Twine(taps) + " taps");
   llvm::SmallVector<Window, 3> windows = readWindows(n);

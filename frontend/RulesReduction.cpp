@@ -41,7 +41,9 @@ template <const OpDef &def> void plain(NodeContext &n) {
   n.set(0, n.b.cast(n.b.reduce(def, x, r->axes, r->keepDims), n.type(0).dtype));
 }
 
-Value *sumOf(NodeContext &n, const Reduction &r, Value *x) { return n.b.reduce(kReduceSum, x, r.axes, r.keepDims); }
+Value *sumOf(NodeContext &n, const Reduction &r, Value *x) {
+  return n.b.reduce(kReduceSum, x, r.axes, r.keepDims);
+}
 
 void mean(NodeContext &n) {
   auto r = readReduction(n);
@@ -114,14 +116,18 @@ Value *keptDims(NodeContext &n, Value *statistic, int64_t axis) {
 }
 
 /// Scales and biases broadcast to the normalised dims.
-Dims rowDims(NodeContext &n, int64_t axis) { return Dims(llvm::ArrayRef(n.type(0).dims).drop_front(axis)); }
+Dims rowDims(NodeContext &n, int64_t axis) {
+  return Dims(llvm::ArrayRef(n.type(0).dims).drop_front(axis));
+}
 
 void layerNorm(NodeContext &n) {
   int64_t axis = n.axis(n.intAttr("axis", -1), n.type(0).rank());
   if (n.failed())
     return;
-  Value *scale = n.b.expand(n.in(1), rowDims(n, axis)), *bias = n.b.expand(n.in(2), rowDims(n, axis));
-  Op *op = n.b.emitOp(kLayerNorm, {n.in(0), scale, bias}, {{"axis", axis}, {"eps", n.floatAttr("epsilon", 1e-5f)}});
+  Value *scale = n.b.expand(n.in(1), rowDims(n, axis)),
+        *bias = n.b.expand(n.in(2), rowDims(n, axis));
+  Op *op = n.b.emitOp(kLayerNorm, {n.in(0), scale, bias},
+                      {{"axis", axis}, {"eps", n.floatAttr("epsilon", 1e-5f)}});
   if (!op)
     return;
   n.set(0, op->result(0));
@@ -135,7 +141,8 @@ void rmsNorm(NodeContext &n) {
   int64_t axis = n.axis(n.intAttr("axis", -1), n.type(0).rank());
   if (n.failed())
     return;
-  Op *op = n.b.emitOp(kRmsNorm, {n.in(0), n.b.expand(n.in(1), rowDims(n, axis))}, {{"axis", axis}, {"eps", n.floatAttr("epsilon", 1e-5f)}});
+  Op *op = n.b.emitOp(kRmsNorm, {n.in(0), n.b.expand(n.in(1), rowDims(n, axis))},
+                      {{"axis", axis}, {"eps", n.floatAttr("epsilon", 1e-5f)}});
   if (op)
     n.set(0, op->result(0));
 }
@@ -148,7 +155,8 @@ void cumSum(NodeContext &n) {
   if (n.failed())
     return;
   int64_t exclusive = n.intAttr("exclusive", 0) != 0, reverse = n.intAttr("reverse", 0) != 0;
-  n.set(0, n.b.emit(kCumSum, {n.in(0)}, {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}}));
+  n.set(0, n.b.emit(kCumSum, {n.in(0)},
+                    {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}}));
 }
 
 constexpr NodeRule kRules[] = {

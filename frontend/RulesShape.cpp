@@ -49,8 +49,8 @@ void reshape(NodeContext &n) {
     return n.b.fail("shape: got " + formatDims(dims) + ", which is too large");
   if (inferred >= 0) {
     if (*product == 0 || n.type(0).numElements() % *product)
-      return n.b.fail("shape: -1 has no solution: got " + llvm::Twine(n.type(0).numElements()) + " elements for " +
-                      formatDims(dims));
+      return n.b.fail("shape: -1 has no solution: got " + llvm::Twine(n.type(0).numElements()) +
+                      " elements for " + formatDims(dims));
     dims[inferred] = n.type(0).numElements() / *product;
   }
   n.set(0, n.b.reshape(n.in(0), dims));
@@ -63,7 +63,8 @@ void flatten(NodeContext &n) {
     return n.b.fail("axis: got " + llvm::Twine(axis) + ", wanted at most " + llvm::Twine(rank));
   llvm::ArrayRef<int64_t> all(from);
   size_t at = axis < 0 ? axis + rank : axis;
-  n.set(0, n.b.reshape(n.in(0), {numElements(all.take_front(at)), numElements(all.drop_front(at))}));
+  n.set(0,
+        n.b.reshape(n.in(0), {numElements(all.take_front(at)), numElements(all.drop_front(at))}));
 }
 
 void squeeze(NodeContext &n) {
@@ -85,7 +86,8 @@ void squeeze(NodeContext &n) {
   for (int64_t i = 0; i < rank; ++i) {
     bool drop = llvm::is_contained(axes, i);
     if (drop && from[i] != 1)
-      return n.b.fail("dim " + llvm::Twine(i) + " cannot be squeezed: got " + formatDims(from) + ", wanted 1 there");
+      return n.b.fail("dim " + llvm::Twine(i) + " cannot be squeezed: got " + formatDims(from) +
+                      ", wanted 1 there");
     if (!drop)
       dims.push_back(from[i]);
   }
@@ -125,10 +127,12 @@ void expand(NodeContext &n) {
   if (!dims)
     return;
   if (!checkedNumElements(*dims))
-    return n.b.fail("shape: got " + formatDims(*dims) + ", wanted dims from 0 on that are not too large");
+    return n.b.fail("shape: got " + formatDims(*dims) +
+                    ", wanted dims from 0 on that are not too large");
   auto both = broadcastDims(n.type(0).dims, *dims);
   if (!both)
-    return n.b.fail("dims do not broadcast: got " + formatDims(n.type(0).dims) + " and " + formatDims(*dims));
+    return n.b.fail("dims do not broadcast: got " + formatDims(n.type(0).dims) + " and " +
+                    formatDims(*dims));
   n.set(0, n.b.expand(n.in(0), *both));
 }
 
@@ -137,7 +141,8 @@ void constantOfShape(NodeContext &n) {
   if (!dims)
     return;
   if (!checkedNumElements(*dims))
-    return n.b.fail("shape: got " + formatDims(*dims) + ", wanted dims from 0 on that are not too large");
+    return n.b.fail("shape: got " + formatDims(*dims) +
+                    ", wanted dims from 0 on that are not too large");
   Tensor value = Tensor::splat(DType::F32, {}, 0);
   if (auto *attr = n.find("value")) {
     auto given = tensorValue(n.services.model, attr->t(), n.b.place());
@@ -159,7 +164,8 @@ template <typename T> Tensor rangeOf(DType dtype, double start, double delta, in
 }
 
 void range(NodeContext &n) {
-  auto start = n.scalarIn(0, "start"), limit = n.scalarIn(1, "limit"), delta = n.scalarIn(2, "delta");
+  auto start = n.scalarIn(0, "start"), limit = n.scalarIn(1, "limit"),
+       delta = n.scalarIn(2, "delta");
   if (!start || !limit || !delta)
     return;
   if (*delta == 0)
@@ -168,18 +174,29 @@ void range(NodeContext &n) {
   if (!(count <= double(int64_t(1) << 32)))
     return n.b.fail("range has too many elements: got " + llvm::Twine(std::to_string(count)));
   switch (DType dtype = n.type(0).dtype) {
-  case DType::I64: return n.set(0, n.b.constant(rangeOf<int64_t>(dtype, *start, *delta, count)));
-  case DType::I32: return n.set(0, n.b.constant(rangeOf<int32_t>(dtype, *start, *delta, count)));
-  case DType::F32: return n.set(0, n.b.constant(rangeOf<float>(dtype, *start, *delta, count)));
-  case DType::F64: return n.set(0, n.b.constant(rangeOf<double>(dtype, *start, *delta, count)));
-  default: return n.unsupported("range of " + toString(dtype));
+  case DType::I64:
+    return n.set(0, n.b.constant(rangeOf<int64_t>(dtype, *start, *delta, count)));
+  case DType::I32:
+    return n.set(0, n.b.constant(rangeOf<int32_t>(dtype, *start, *delta, count)));
+  case DType::F32:
+    return n.set(0, n.b.constant(rangeOf<float>(dtype, *start, *delta, count)));
+  case DType::F64:
+    return n.set(0, n.b.constant(rangeOf<double>(dtype, *start, *delta, count)));
+  default:
+    return n.unsupported("range of " + toString(dtype));
   }
 }
 
 constexpr NodeRule kRules[] = {
-    {"Shape", 1, 1, shape},         {"Size", 1, 1, size},           {"Reshape", 2, 2, reshape},
-    {"Flatten", 1, 1, flatten},     {"Squeeze", 1, 2, squeeze},     {"Unsqueeze", 2, 2, unsqueeze},
-    {"Transpose", 1, 1, transpose}, {"Expand", 2, 2, expand},       {"ConstantOfShape", 1, 1, constantOfShape},
+    {"Shape", 1, 1, shape},
+    {"Size", 1, 1, size},
+    {"Reshape", 2, 2, reshape},
+    {"Flatten", 1, 1, flatten},
+    {"Squeeze", 1, 2, squeeze},
+    {"Unsqueeze", 2, 2, unsqueeze},
+    {"Transpose", 1, 1, transpose},
+    {"Expand", 2, 2, expand},
+    {"ConstantOfShape", 1, 1, constantOfShape},
     {"Range", 3, 3, range},
 };
 

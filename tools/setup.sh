@@ -13,6 +13,7 @@ PACKAGES=(
   libzip-dev                               # .npz files
   zlib1g-dev libzstd-dev libxml2-dev       # asked for by LLVM's CMake package
   libgtest-dev libgmock-dev                # tests
+  libonnx-testdata                         # ONNX's own node cases
   python3 python3-pip python3-venv         # onnx-ml.proto out of its wheel; tests
 )
 PYTHON_PACKAGES=(numpy==2.2.6 safetensors==0.5.3)

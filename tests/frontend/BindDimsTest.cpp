@@ -43,13 +43,15 @@ TEST(BindDims, BatchIsDimZeroOfTheFirstInput) {
   ASSERT_TRUE(graph);
   EXPECT_EQ(graph->attrs.getInt("batch"), 7);
   o.batch = 8;
-  EXPECT_EQ(m.errorOf(o), "--input-shape mask: dimension 'batch' is bound twice: got 7, and 8 from --batch");
+  EXPECT_EQ(m.errorOf(o),
+            "--input-shape mask: dimension 'batch' is bound twice: got 7, and 8 from --batch");
 }
 
 TEST(BindDims, AllUnboundOnesAreListed) {
   TestModel m = twoInputs();
-  EXPECT_EQ(m.errorOf(options()), "m.onnx: dimensions are not bound: got no value for 'batch' (x dim 0, mask dim 0), "
-                                  "'past + new' (x dim 1), mask dim 1 (no name)");
+  EXPECT_EQ(m.errorOf(options()),
+            "m.onnx: dimensions are not bound: got no value for 'batch' (x dim 0, mask dim 0), "
+            "'past + new' (x dim 1), mask dim 1 (no name)");
 }
 
 TEST(BindDims, InputsThatNothingReadsNeedNoShape) {
@@ -70,9 +72,12 @@ TEST(BindDims, Mistakes) {
   EXPECT_EQ(m.errorOf(options({{"batch", 0}})), "--dim batch: got 0, wanted a number from 1 on");
   EXPECT_EQ(m.errorOf(options({{"batch", 2}, {"batch", 3}})),
             "--dim batch: dimension 'batch' is bound twice: got 3, and 2 from --dim batch");
-  EXPECT_EQ(m.errorOf(options({}, {{"y", {2}}})), "--input-shape: unknown input: got 'y', wanted one of 'x', 'mask'");
-  EXPECT_EQ(m.errorOf(options({}, {{"x", {2}}})), "--input-shape x: number of dims: got 1 (2), wanted 2");
-  EXPECT_EQ(m.errorOf(options({{"batch", int64_t(1) << 40}, {"past + new", int64_t(1) << 40}}, {{"mask", {int64_t(1) << 40, 1}}})),
+  EXPECT_EQ(m.errorOf(options({}, {{"y", {2}}})),
+            "--input-shape: unknown input: got 'y', wanted one of 'x', 'mask'");
+  EXPECT_EQ(m.errorOf(options({}, {{"x", {2}}})),
+            "--input-shape x: number of dims: got 1 (2), wanted 2");
+  EXPECT_EQ(m.errorOf(options({{"batch", int64_t(1) << 40}, {"past + new", int64_t(1) << 40}},
+                              {{"mask", {int64_t(1) << 40, 1}}})),
             "m.onnx: input 'x' is too large: got 1099511627776x1099511627776");
 }
 
@@ -81,7 +86,8 @@ TEST(BindDims, FixedDimsStay) {
   m.floats("x", {"4", "3"});
   m.node("Relu", {"x"}, {"y"}, "n");
   m.output("y");
-  EXPECT_EQ(m.errorOf(options({}, {{"x", {4, 2}}})), "--input-shape x: dim 1: got 2, wanted 3, which the model fixes");
+  EXPECT_EQ(m.errorOf(options({}, {{"x", {4, 2}}})),
+            "--input-shape x: dim 1: got 2, wanted 3, which the model fixes");
   ImportOptions o = options();
   o.batch = 8;
   EXPECT_EQ(m.errorOf(o), "--batch: got 8, wanted 4: dim 0 of input 'x' is fixed in the model");

@@ -37,7 +37,8 @@ struct TestModel : OnnxBuilder {
   void ids(const char *name, std::initializer_list<const char *> dims) {
     typedInput(name, onnx::TensorProto::INT64, dims);
   }
-  onnx::TensorProto *integers(const std::string &name, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> values) {
+  onnx::TensorProto *integers(const std::string &name, llvm::ArrayRef<int64_t> dims,
+                              llvm::ArrayRef<int64_t> values) {
     onnx::TensorProto *tensor = graph()->add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(onnx::TensorProto::INT64);
@@ -67,7 +68,8 @@ struct TestModel : OnnxBuilder {
     auto made = import(options);
     std::string message;
     if (!made)
-      llvm::handleAllErrors(made.takeError(), [&](const UserError &error) { message = error.text().str(); });
+      llvm::handleAllErrors(made.takeError(),
+                            [&](const UserError &error) { message = error.text().str(); });
     return message;
   }
 
@@ -100,7 +102,8 @@ inline double lossOf(const Graph &graph, const llvm::StringMap<Tensor> &given) {
     ADD_FAILURE() << llvm::toString(values.takeError());
     return 0;
   }
-  return (*values)[graph.output("loss_sum")].asDouble(0) / (*values)[graph.output("loss_count")].asDouble(0);
+  return (*values)[graph.output("loss_sum")].asDouble(0) /
+         (*values)[graph.output("loss_count")].asDouble(0);
 }
 
 inline Tensor tensorOf(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<float> values) {

@@ -13,7 +13,8 @@ ImportOptions plain(std::vector<std::pair<std::string, int64_t>> dims = {}) {
   return o;
 }
 
-/// x [batch, 3] through a linear layer of weight [2, 3], as TorchScript writes it; y is the mean of squares.
+/// x [batch, 3] through a linear layer of weight [2, 3], as TorchScript writes it; y is the mean of
+/// squares.
 TestModel linear() {
   TestModel m;
   m.floats("x", {"batch", "3"});
@@ -56,10 +57,14 @@ TEST(Importer, ListsAllUnsupportedNodesTogether) {
   m.node("Concat", {"c", "d"}, {"y"}, "n/last");
   m.output("y");
   std::string error = m.errorOf(plain());
-  EXPECT_TRUE(llvm::StringRef(error).starts_with("m.onnx: nodes that are not supported: got 3\n")) << error;
-  EXPECT_TRUE(llvm::StringRef(error).contains("NonZero (opset 17) at 'n/first': the size of its result depends on data"));
-  EXPECT_TRUE(llvm::StringRef(error).contains("Unique (opset 17) at 'n/second': there is no rule for it"));
-  EXPECT_TRUE(llvm::StringRef(error).contains("Gelu (opset 17) at 'n/third': domain 'com.microsoft'"));
+  EXPECT_TRUE(llvm::StringRef(error).starts_with("m.onnx: nodes that are not supported: got 3\n"))
+      << error;
+  EXPECT_TRUE(llvm::StringRef(error).contains(
+      "NonZero (opset 17) at 'n/first': the size of its result depends on data"));
+  EXPECT_TRUE(
+      llvm::StringRef(error).contains("Unique (opset 17) at 'n/second': there is no rule for it"));
+  EXPECT_TRUE(
+      llvm::StringRef(error).contains("Gelu (opset 17) at 'n/third': domain 'com.microsoft'"));
 }
 
 TEST(Importer, MistakesNameTheNode) {
@@ -68,7 +73,8 @@ TEST(Importer, MistakesNameTheNode) {
   m.floats("z", {"4", "3"});
   m.node("MatMul", {"x", "z"}, {"y"}, "l0/MatMul");
   m.output("y");
-  EXPECT_TRUE(llvm::StringRef(m.errorOf(plain())).starts_with("l0/MatMul/matmul: ")) << m.errorOf(plain());
+  EXPECT_TRUE(llvm::StringRef(m.errorOf(plain())).starts_with("l0/MatMul/matmul: "))
+      << m.errorOf(plain());
 
   TestModel r;
   r.floats("x", {"4", "3"});
@@ -90,7 +96,8 @@ TestModel branches() {
     attr->set_type(onnx::AttributeProto::GRAPH);
     attr->mutable_g()->set_name(name);
     bool then = llvm::StringRef(name) == "then_branch";
-    addNode(attr->mutable_g()->mutable_node(), then ? "Neg" : "Exp", {"outer"}, {then ? "t" : "e"}, then ? "b/t" : "b/e");
+    addNode(attr->mutable_g()->mutable_node(), then ? "Neg" : "Exp", {"outer"}, {then ? "t" : "e"},
+            then ? "b/t" : "b/e");
     attr->mutable_g()->add_output()->set_name(then ? "t" : "e");
   }
   m.output("y");
@@ -110,18 +117,21 @@ TEST(Importer, KeepsTheBranchThatTheShapesChoose) {
     ASSERT_TRUE(graph);
     EXPECT_EQ(countOps(*graph, kNeg), batch == 3);
     EXPECT_EQ(countOps(*graph, kExp), batch != 3);
-    EXPECT_EQ(m.notes, std::vector<std::string>{"1 If nodes had a condition that the shapes decide"});
+    EXPECT_EQ(m.notes,
+              std::vector<std::string>{"1 If nodes had a condition that the shapes decide"});
   }
 }
 
 TEST(Importer, RefusesBranchesThatDataChooses) {
   TestModel m = branches();
   m.typedInput("condition", onnx::TensorProto::BOOL, {"1"});
-  EXPECT_TRUE(llvm::StringRef(m.errorOf(plain({{"batch", 2}}))).contains("If (opset 17) at 'n/If': the condition depends on data"));
+  EXPECT_TRUE(llvm::StringRef(m.errorOf(plain({{"batch", 2}})))
+                  .contains("If (opset 17) at 'n/If': the condition depends on data"));
   TestModel merged = branches();
   merged.graph()->mutable_node(1)->set_input(0, "use_cache_branch");
   merged.typedInput("use_cache_branch", onnx::TensorProto::BOOL, {"1"});
-  EXPECT_TRUE(llvm::StringRef(merged.errorOf(plain({{"batch", 2}}))).contains("decoder_model_merged"));
+  EXPECT_TRUE(
+      llvm::StringRef(merged.errorOf(plain({{"batch", 2}}))).contains("decoder_model_merged"));
 }
 
 TEST(Importer, ParametersKeepPyTorchsNamesAndTellTheirPlace) {
@@ -156,9 +166,11 @@ TEST(Importer, FreezeTakesGlobs) {
   for (const Parameter &p : graph->parameters)
     EXPECT_EQ(p.trainable, llvm::StringRef(p.name).ends_with("weight"));
   o.freeze = {"nothing*"};
-  EXPECT_EQ(m.errorOf(o), "--freeze: got 'nothing*', wanted a glob that matches a parameter's name");
+  EXPECT_EQ(m.errorOf(o),
+            "--freeze: got 'nothing*', wanted a glob that matches a parameter's name");
   o.freeze = {"*"};
-  EXPECT_EQ(m.errorOf(o), "nothing to train: got 2 parameters, of which none is free and reaches the loss");
+  EXPECT_EQ(m.errorOf(o),
+            "nothing to train: got 2 parameters, of which none is free and reaches the loss");
 }
 
 TEST(Importer, WhatPassesThroughIntegersIsNotTrained) {
@@ -198,7 +210,8 @@ TEST(Importer, InferenceDropoutVanishesAndIsTold) {
   EXPECT_EQ(dropout->attrs.getFloat("p"), 0.25);
   EXPECT_EQ(dropout->attrs.getInt("batch_major"), 1);
   ASSERT_EQ(m.notes.size(), 1u);
-  EXPECT_TRUE(llvm::StringRef(m.notes[0]).starts_with("1 Dropout nodes do nothing, though others are active"));
+  EXPECT_TRUE(llvm::StringRef(m.notes[0])
+                  .starts_with("1 Dropout nodes do nothing, though others are active"));
 }
 
 TEST(Importer, IdsAreLimitedByTheTablesThatTheyIndex) {

@@ -42,7 +42,8 @@ ImportOptions batch4() {
 TEST(Loss, MeanInTheModelBecomesSumAndCount) {
   TestModel m = logitsModel();
   m.ids("labels", {"batch"});
-  setInt(m.node("SoftmaxCrossEntropyLoss", {"logits", "labels"}, {"loss"}, "n/loss"), "ignore_index", -100);
+  setInt(m.node("SoftmaxCrossEntropyLoss", {"logits", "labels"}, {"loss"}, "n/loss"),
+         "ignore_index", -100);
   m.output("loss");
   m.output("logits");
   auto graph = m.graphOf(batch4());
@@ -68,7 +69,8 @@ TEST(Loss, NegativeLogLikelihoodOfLogSoftmaxIsCrossEntropy) {
   ASSERT_TRUE(graph);
   EXPECT_EQ(countOps(*graph, kCrossEntropy), 1);
   EXPECT_EQ(countOps(*graph, kLogSoftmax), 0);
-  EXPECT_NEAR(lossOf(*graph, given({1, 1, 0, 2})), (rowLoss(0, 1) + rowLoss(1, 1) + rowLoss(2, 0) + rowLoss(3, 2)) / 4, 1e-6);
+  EXPECT_NEAR(lossOf(*graph, given({1, 1, 0, 2})),
+              (rowLoss(0, 1) + rowLoss(1, 1) + rowLoss(2, 0) + rowLoss(3, 2)) / 4, 1e-6);
 }
 
 /// labels >= 0 -> NonZero -> GatherElements -> loss, as DeBERTa's classifier is exported.
@@ -99,7 +101,8 @@ TEST(Loss, ClassWeightsAndNoReductionAreTakenApart) {
   TestModel m = logitsModel();
   m.ids("labels", {"batch"});
   m.weight("importance", {3}, {1, 2, 4});
-  onnx::NodeProto *node = m.node("SoftmaxCrossEntropyLoss", {"logits", "labels", "importance"}, {"loss"}, "n/loss");
+  onnx::NodeProto *node =
+      m.node("SoftmaxCrossEntropyLoss", {"logits", "labels", "importance"}, {"loss"}, "n/loss");
   setInt(node, "ignore_index", -100);
   m.output("loss");
   auto graph = m.graphOf(batch4());
@@ -107,7 +110,8 @@ TEST(Loss, ClassWeightsAndNoReductionAreTakenApart) {
   EXPECT_EQ(graph->attrs.getInt("loss_divisible"), 1);
   auto values = given({1, -100, 0, 2});
   values["importance"] = tensorOf({3}, {1, 2, 4});
-  EXPECT_NEAR(lossOf(*graph, values), (2 * rowLoss(0, 1) + rowLoss(2, 0) + 4 * rowLoss(3, 2)) / 7, 1e-6);
+  EXPECT_NEAR(lossOf(*graph, values), (2 * rowLoss(0, 1) + rowLoss(2, 0) + 4 * rowLoss(3, 2)) / 7,
+              1e-6);
 }
 
 TEST(Loss, LinearStepsAfterTheMeanAreSeenThrough) {
@@ -140,7 +144,8 @@ TEST(Loss, AnyOtherScalarMustNotBeCut) {
   ASSERT_TRUE(graph);
   EXPECT_EQ(graph->attrs.getInt("loss_divisible"), 0);
   ASSERT_EQ(m.notes.size(), 1u);
-  EXPECT_EQ(m.notes[0], "loss 'norm' is not a mean that can be taken apart: one rank and one micro-step only");
+  EXPECT_EQ(m.notes[0],
+            "loss 'norm' is not a mean that can be taken apart: one rank and one micro-step only");
   double squares = 0;
   for (float x : kLogits)
     squares += x * x;
@@ -156,7 +161,8 @@ TEST(Loss, CrossEntropyIsAddedToLogits) {
   ASSERT_TRUE(findInput(*graph, "labels"));
   EXPECT_EQ(findInput(*graph, "labels")->result()->type(), Type(DType::I64, {4}));
   EXPECT_TRUE(findInput(*graph, "labels")->result()->batchMajor());
-  EXPECT_NEAR(lossOf(*graph, given({1, -100, 0, 2})), (rowLoss(0, 1) + rowLoss(2, 0) + rowLoss(3, 2)) / 3, 1e-6);
+  EXPECT_NEAR(lossOf(*graph, given({1, -100, 0, 2})),
+              (rowLoss(0, 1) + rowLoss(2, 0) + rowLoss(3, 2)) / 3, 1e-6);
   o.ignoreIndex = 0;
   auto other = m.graphOf(o);
   ASSERT_TRUE(other);
@@ -193,7 +199,9 @@ TEST(Loss, Mistakes) {
   m.output("logits");
   ImportOptions o = batch4();
   o.loss = "nothing";
-  EXPECT_EQ(m.errorOf(o), "--loss: got 'nothing', wanted auto, cross_entropy, mse or an output of the model: 'logits'");
+  EXPECT_EQ(
+      m.errorOf(o),
+      "--loss: got 'nothing', wanted auto, cross_entropy, mse or an output of the model: 'logits'");
   o.loss = "cross_entropy";
   o.logits = "scores";
   EXPECT_EQ(m.errorOf(o), "--logits: got 'scores', wanted an output of the model: 'logits'");
@@ -205,7 +213,8 @@ TEST(Loss, Mistakes) {
   two.node("Neg", {"logits"}, {"a"}, "n/a");
   two.output("a");
   two.output("b");
-  EXPECT_EQ(two.errorOf(batch4()), "m.onnx: no loss: got outputs 'a', 'b', wanted one called 'loss' or 'logits'");
+  EXPECT_EQ(two.errorOf(batch4()),
+            "m.onnx: no loss: got outputs 'a', 'b', wanted one called 'loss' or 'logits'");
 }
 
 /// decoder_input_ids = [start, labels without the last], ignored ones replaced by the padding.
@@ -221,7 +230,7 @@ TEST(Loss, LabelsAreShiftedRight) {
   auto graph = m.graphOf(o);
   ASSERT_TRUE(graph);
   EXPECT_FALSE(findInput(*graph, "decoder_input_ids"));
-  llvm::StringMap<Tensor> values = parameterValues(*graph);
+  llvm::StringMap<Tensor> values;
   for (const Parameter &p : graph->parameters)
     values[p.name] = Tensor(DType::F32, p.type.dims);
   values["labels"] = idsOf({2, 3}, {1, 3, 0, 0, -100, -100});
@@ -236,7 +245,9 @@ TEST(Loss, LabelsAreShiftedRight) {
   without.output("logits");
   ImportOptions bad = batch4();
   bad.shiftRight = o.shiftRight;
-  EXPECT_EQ(without.errorOf(bad), "--shift-right: got a model that does not read 'decoder_input_ids', wanted one that does");
+  EXPECT_EQ(
+      without.errorOf(bad),
+      "--shift-right: got a model that does not read 'decoder_input_ids', wanted one that does");
 }
 
 } // namespace

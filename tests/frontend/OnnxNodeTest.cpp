@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX's own node cases (Debian: libonnx-testdata): each model is imported and run, its results are compared.
+// ONNX's own node cases (Debian: libonnx-testdata): each model is imported and run, its results are
+// compared.
 #include "frontend/Importer.h"
 #include "frontend/NodeContext.h"
 #include "frontend/OnnxTensor.h"
@@ -40,7 +41,8 @@ std::optional<Tensor> readTensor(const llvm::Twine &path) {
   if (!dtype)
     return std::nullopt;
   Dims dims(proto.dims().begin(), proto.dims().end());
-  auto elements = checkedNumElements(dims); // a file of another kind of value parses too, as nonsense
+  auto elements =
+      checkedNumElements(dims); // a file of another kind of value parses too, as nonsense
   bool raw = elements && int64_t(proto.raw_data().size()) == *elements * byteSize(*dtype);
   if (!elements || (!raw && proto.float_data_size() != *elements))
     return std::nullopt;
@@ -55,13 +57,15 @@ std::optional<Tensor> readTensor(const llvm::Twine &path) {
 /// "" if they agree, as ONNX's own runner compares.
 std::string difference(const Tensor &got, const Tensor &want) {
   if (got.dtype() != want.dtype() || got.dims() != want.dims())
-    return "got " + toString(Type(got.dtype(), got.dims())) + ", wanted " + toString(Type(want.dtype(), want.dims()));
+    return "got " + toString(Type(got.dtype(), got.dims())) + ", wanted " +
+           toString(Type(want.dtype(), want.dims()));
   double rtol = want.dtype() == DType::F16 || want.dtype() == DType::BF16 ? 1e-2 : 1e-3;
   for (int64_t i = 0; i < want.numElements(); ++i) {
     double a = got.asDouble(i), b = want.asDouble(i);
     if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= 1e-7 + rtol * std::abs(b))
       continue;
-    return "element " + std::to_string(i) + ": got " + std::to_string(a) + ", wanted " + std::to_string(b);
+    return "element " + std::to_string(i) + ": got " + std::to_string(a) + ", wanted " +
+           std::to_string(b);
   }
   return "";
 }
@@ -82,7 +86,8 @@ Case runOnce(const OnnxModel &model, const Tensors &inputs, const Tensors &wante
   auto graph = importOnnx(model, options);
   if (!graph) {
     std::string message = llvm::toString(graph.takeError());
-    return {llvm::StringRef(message).contains("not supported") ? Case::Unsupported : Case::Fail, message};
+    return {llvm::StringRef(message).contains("not supported") ? Case::Unsupported : Case::Fail,
+            message};
   }
   for (auto &[name, tensor] : parameterValues(**graph))
     given[name] = tensor;
@@ -95,7 +100,8 @@ Case runOnce(const OnnxModel &model, const Tensors &inputs, const Tensors &wante
   return {Case::Pass, ""};
 }
 
-/// Values as inputs first, since that is how models are trained; as constants where the nodes need to know them.
+/// Values as inputs first, since that is how models are trained; as constants where the nodes need
+/// to know them.
 Case run(const std::string &folder) {
   auto model = OnnxModel::open(folder + "/model.onnx");
   if (!model)
@@ -103,7 +109,8 @@ Case run(const std::string &folder) {
   Tensors inputs, wanted;
   auto collect = [&](const auto &infos, const char *kind, Tensors &tensors) {
     for (int i = 0; i < infos.size(); ++i) {
-      auto tensor = readTensor(folder + "/test_data_set_0/" + kind + "_" + std::to_string(i) + ".pb");
+      auto tensor =
+          readTensor(folder + "/test_data_set_0/" + kind + "_" + std::to_string(i) + ".pb");
       if (!tensor)
         return false;
       tensors.emplace_back(infos[i].name(), *tensor);
@@ -132,7 +139,8 @@ TEST(OnnxNodes, AgreeWithOnnxsOwnCases) {
     GTEST_SKIP() << "no node cases at " << root << ": apt install libonnx-testdata";
   std::vector<std::string> names;
   std::error_code error;
-  for (llvm::sys::fs::directory_iterator it(root, error), end; !error && it != end; it.increment(error))
+  for (llvm::sys::fs::directory_iterator it(root, error), end; !error && it != end;
+       it.increment(error))
     names.push_back(it->path());
   llvm::sort(names);
 
@@ -160,10 +168,12 @@ TEST(OnnxNodes, AgreeWithOnnxsOwnCases) {
     else if (result.verdict != Case::Pass)
       reasons += "  " + name.str() + ": " + result.reason + "\n";
   }
-  llvm::outs() << "cases: " << names.size() << ", nodes that we lack: " << unknown << ", opsets or types that we lack: "
-               << refused << ", passed: " << passed << "\n  node                          pass unsupported fail\n";
+  llvm::outs() << "cases: " << names.size() << ", nodes that we lack: " << unknown
+               << ", opsets or types that we lack: " << refused << ", passed: " << passed
+               << "\n  node                          pass unsupported fail\n";
   for (auto &[node, counts] : table)
-    llvm::outs() << llvm::format("  %-28s %5d %11d %4d\n", node.c_str(), counts[0], counts[1], counts[2]);
+    llvm::outs() << llvm::format("  %-28s %5d %11d %4d\n", node.c_str(), counts[0], counts[1],
+                                 counts[2]);
   llvm::outs() << "not passed:\n" << reasons;
   EXPECT_GE(passed, 500);
 }
