@@ -103,42 +103,43 @@ Error checkAttrs(const google::protobuf::RepeatedPtrField<plan::Attr> &attrs, co
 
 Error checkCommand(const plan::Plan &plan, const plan::Command &c, const std::string &what) {
   if (c.kernel().empty())
-    return userError(what + ": no kernel");
+    return userError(Twine(what) + ": no kernel");
   if (Error error = checkAttrs(c.attrs(), what))
     return error;
   if (c.inputs_size() > kMaxOperands || c.outputs_size() > kMaxOperands)
-    return userError(what + ": too many operands");
+    return userError(Twine(what) + ": too many operands");
   for (int i = 0; i < c.inputs_size(); ++i)
-    if (Error error = checkRef(plan, c.inputs(i), what + ": input " + Twine(i), /*optional=*/true))
+    if (Error error =
+            checkRef(plan, c.inputs(i), Twine(what) + ": input " + Twine(i), /*optional=*/true))
       return error;
   for (int i = 0; i < c.outputs_size(); ++i)
     if (Error error =
-            checkRef(plan, c.outputs(i), what + ": output " + Twine(i), /*optional=*/false))
+            checkRef(plan, c.outputs(i), Twine(what) + ": output " + Twine(i), /*optional=*/false))
       return error;
   if (c.has_workspace()) {
-    if (Error error = checkRef(plan, c.workspace(), what + ": workspace", /*optional=*/true))
+    if (Error error = checkRef(plan, c.workspace(), Twine(what) + ": workspace", /*optional=*/true))
       return error;
     if (!c.workspace().absent() && (c.workspace().dtype() != uint32_t(DType::U8) ||
                                     c.workspace().dims_size() != 1 || c.workspace().strides_size()))
-      return userError(what + ": workspace: wanted bytes as u8[n]");
+      return userError(Twine(what) + ": workspace: wanted bytes as u8[n]");
   }
   if (c.in_place_size() > c.outputs_size())
-    return userError(what + ": in_place: got " + Twine(c.in_place_size()) + " entries");
+    return userError(Twine(what) + ": in_place: got " + Twine(c.in_place_size()) + " entries");
   for (uint32_t input : c.in_place())
     if (input > uint32_t(c.inputs_size()) || (input && c.inputs(input - 1).absent()))
-      return userError(what + ": in_place: no such input: got " + Twine(input));
+      return userError(Twine(what) + ": in_place: no such input: got " + Twine(input));
   if (c.place() >= uint32_t(plan.strings_size()) || c.layer() >= uint32_t(plan.strings_size()))
-    return userError(what + ": place or layer: no such string");
-  if (Error error = checkNumber(what + ": stream", c.stream(), 0, kMaxStreams - 1))
+    return userError(Twine(what) + ": place or layer: no such string");
+  if (Error error = checkNumber(Twine(what) + ": stream", c.stream(), 0, kMaxStreams - 1))
     return error;
-  if (Error error = checkNumber(what + ": phase", c.phase(), 0, 2))
+  if (Error error = checkNumber(Twine(what) + ": phase", c.phase(), 0, 2))
     return error;
   for (auto *events : {&c.waits(), &c.signals()})
     for (uint32_t event : *events)
       if (event >= plan.events())
-        return userError(what + ": no such event: got " + Twine(event));
+        return userError(Twine(what) + ": no such event: got " + Twine(event));
   if (!isAmount(c.flops()) || !isAmount(c.moved_bytes()) || !isAmount(c.predicted_us()))
-    return userError(what + ": cost: wanted finite numbers of at least 0");
+    return userError(Twine(what) + ": cost: wanted finite numbers of at least 0");
   return Error::success();
 }
 
