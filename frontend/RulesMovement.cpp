@@ -14,12 +14,11 @@ void concat(NodeContext &n) {
   for (Value *part : n.inputs()) {
     if (!part)
       return n.b.fail("inputs: got an absent one");
-    // An empty part of rank 1 stands for "nothing" whatever the others look like.
-    if (part->type().rank() == int64_t(n.type(0).rank()) && part->type().dims[axis] != 0)
-      parts.push_back(part);
-    else if (part->type().numElements() != 0 || part->type().rank() != n.type(0).rank())
+    if (part->type().rank() != n.type(0).rank())
       return n.b.fail("ranks differ: got " + toString(part->type()) + " beside " +
                       toString(n.type(0)));
+    if (part->type().dims[axis] != 0)
+      parts.push_back(part);
   }
   n.set(0, parts.empty() ? n.in(0) : n.b.concat(parts, axis));
 }
