@@ -439,15 +439,19 @@ llvm::Error Importer::finish() {
 }
 
 void Importer::report() {
+  auto counted = [](size_t n, llvm::StringRef one, llvm::StringRef many) {
+    return std::to_string(n) + " " + (n == 1 ? one : many).str();
+  };
   if (notes_.foldedIfs)
-    notes_.notes.push_back(std::to_string(notes_.foldedIfs) +
-                           " If nodes had a condition that the shapes decide");
-  if (!notes_.activeDropouts || notes_.idleDropouts.empty())
+    notes_.notes.push_back(counted(notes_.foldedIfs, "If node has", "If nodes have") +
+                           " a condition that the shapes decide");
+  size_t idle = notes_.idleDropouts.size();
+  if (!notes_.activeDropouts || !idle)
     return;
   notes_.notes.push_back(
-      std::to_string(notes_.idleDropouts.size()) +
-      " Dropout nodes do nothing, though others are active in training: " +
-      quoted(notes_.idleDropouts[0]) + (notes_.idleDropouts.size() > 1 ? ", ..." : "") +
+      counted(idle, "Dropout node does", "Dropout nodes do") +
+      " nothing, though others are active in training: " + quoted(notes_.idleDropouts[0]) +
+      (idle > 1 ? ", ..." : "") +
       " (the exporter lost the dropout of attention: export with attn_implementation=\"eager\")");
 }
 
@@ -472,7 +476,7 @@ importOnnx(const OnnxModel &model, const ImportOptions &options, std::vector<std
   Importer importer(model, options);
   auto graph = importer.run();
   if (notes)
-    *notes = importer.takeNotes();
+    llvm::append_range(*notes, importer.takeNotes());
   return graph;
 }
 

@@ -46,7 +46,7 @@ struct ImportOptions {
 ///  - has attrs "opset", "ir_version", "producer", "model_hash", "batch", "loss" and
 ///  "loss_divisible" (0: the loss is a
 ///    scalar that is not known to be a mean over the batch, so the batch must not be cut).
-/// Weights are not read. `notes`: what a user should know, one line each.
+/// Weights are not read. Appends to `notes` what a user should know, one line each.
 llvm::Expected<std::unique_ptr<Graph>> importOnnx(const OnnxModel &model,
                                                   const ImportOptions &options,
                                                   std::vector<std::string> *notes = nullptr);

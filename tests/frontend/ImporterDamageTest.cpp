@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that are wrong in random ways: each gives an error that says something, or a graph that is sound.
+// Models that are wrong in random ways: each gives an error that says something, or a graph that is
+// sound.
 #include "frontend/NodeContext.h"
 #include "tests/frontend/ImportHelpers.h"
 #include <random>
@@ -14,8 +15,21 @@ public:
   bool oneIn(int64_t n) { return below(n) == 0; }
   template <typename T> const T &of(llvm::ArrayRef<T> list) { return list[below(list.size())]; }
   int64_t number() {
-    constexpr int64_t kOdd[] = {0, 1, -1, 2, -2, 3, 4, 5, 7, 100, -100, int64_t(1) << 31, int64_t(1) << 40,
-                                std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+    constexpr int64_t kOdd[] = {0,
+                                1,
+                                -1,
+                                2,
+                                -2,
+                                3,
+                                4,
+                                5,
+                                7,
+                                100,
+                                -100,
+                                int64_t(1) << 31,
+                                int64_t(1) << 40,
+                                std::numeric_limits<int64_t>::max(),
+                                std::numeric_limits<int64_t>::min()};
     return oneIn(3) ? of<int64_t>(kOdd) : below(4);
   }
 
@@ -42,8 +56,8 @@ void importBytes(const std::string &bytes, const ImportOptions &options, int &so
 
 std::vector<std::string> knownNodes() {
   std::vector<std::string> names;
-  for (auto family : {kShapeRules, kMovementRules, kMathRules, kReductionRules, kProductRules, kEinsumRules,
-                      kAttentionRules, kLossRules, kControlRules})
+  for (auto family : {kShapeRules, kMovementRules, kMathRules, kReductionRules, kProductRules,
+                      kEinsumRules, kAttentionRules, kLossRules, kControlRules})
     for (const NodeRule &rule : family)
       names.push_back(rule.node);
   for (const OpDef *def : allOps())
@@ -53,10 +67,12 @@ std::vector<std::string> knownNodes() {
 }
 
 void randomAttribute(Dice &dice, onnx::NodeProto *node) {
-  constexpr const char *kNames[] = {"axis", "axes", "perm", "to", "keepdims", "transA", "group", "kernel_shape", "strides",
-                                    "pads", "dilations", "batch_dims", "equation", "mode", "reduction", "ignore_index",
-                                    "num_outputs", "allowzero", "start", "end", "alpha", "epsilon", "q_num_heads",
-                                    "kv_num_heads", "is_causal", "upper", "fmod", "auto_pad", "value"};
+  constexpr const char *kNames[] = {
+      "axis",      "axes",         "perm",      "to",           "keepdims",    "transA",
+      "group",     "kernel_shape", "strides",   "pads",         "dilations",   "batch_dims",
+      "equation",  "mode",         "reduction", "ignore_index", "num_outputs", "allowzero",
+      "start",     "end",          "alpha",     "epsilon",      "q_num_heads", "kv_num_heads",
+      "is_causal", "upper",        "fmod",      "auto_pad",     "value"};
   onnx::AttributeProto *attr = node->add_attribute();
   attr->set_name(dice.of<const char *>(kNames));
   switch (dice.below(4)) {
@@ -70,7 +86,8 @@ void randomAttribute(Dice &dice, onnx::NodeProto *node) {
       attr->add_ints(dice.number());
     break;
   case 2: {
-    constexpr const char *kTexts[] = {"sum", "none", "ij,jk->ik", "...ii->...", "a,b,c->abc", "->", "SAME_UPPER", "edge", ""};
+    constexpr const char *kTexts[] = {
+        "sum", "none", "ij,jk->ik", "...ii->...", "a,b,c->abc", "->", "SAME_UPPER", "edge", ""};
     attr->set_type(onnx::AttributeProto::STRING);
     attr->set_s(dice.of<const char *>(kTexts));
     break;
@@ -89,8 +106,8 @@ TEST(ImporterDamage, RandomNodes) {
     Dice dice(seed);
     constexpr int kOpsets[] = {13, 17, 18, 23};
     TestModel m(dice.of<int>(kOpsets));
-    constexpr int kTypes[] = {onnx::TensorProto::FLOAT, onnx::TensorProto::INT64, onnx::TensorProto::BOOL,
-                              onnx::TensorProto::FLOAT};
+    constexpr int kTypes[] = {onnx::TensorProto::FLOAT, onnx::TensorProto::INT64,
+                              onnx::TensorProto::BOOL, onnx::TensorProto::FLOAT};
     constexpr const char *kDims[] = {"1", "2", "3", "4", "0"};
     onnx::NodeProto *node = m.node(dice.of<std::string>(nodes).c_str(), {}, {}, "n");
     for (int64_t i = 0, count = dice.below(5); i < count; ++i) {
@@ -102,7 +119,8 @@ TEST(ImporterDamage, RandomNodes) {
         type->set_elem_type(dice.of<int>(kTypes));
         type->mutable_shape();
         for (int64_t rank = dice.below(5); rank-- > 0;)
-          type->mutable_shape()->add_dim()->set_dim_value(std::atoi(kDims[dice.below(dice.oneIn(8) ? 5 : 4)]));
+          type->mutable_shape()->add_dim()->set_dim_value(
+              std::atoi(kDims[dice.below(dice.oneIn(8) ? 5 : 4)]));
       } else if (dice.oneIn(3)) {
         m.weight(name, {2, 3}, int(i));
       } else {
@@ -134,8 +152,9 @@ TEST(ImporterDamage, RandomNodes) {
 TEST(ImporterDamage, ChangedModels) {
   int sound = 0;
   std::vector<std::string> nodes = knownNodes();
-  for (const char *path : {"tests/models/tiny-mlp/ts17-loss.onnx", "tests/models/tiny-t5/dyn23-loss.onnx",
-                           "tests/models/tiny-deberta/ts17-logits.onnx"}) {
+  for (const char *path :
+       {"tests/models/tiny-mlp/ts17-loss.onnx", "tests/models/tiny-t5/dyn23-loss.onnx",
+        "tests/models/tiny-deberta/ts17-logits.onnx"}) {
     auto file = llvm::MemoryBuffer::getFile(path);
     ASSERT_TRUE(bool(file)) << path;
     onnx::ModelProto original;
@@ -172,7 +191,8 @@ TEST(ImporterDamage, ChangedModels) {
             attr.set_ints(dice.below(attr.ints_size()), dice.number());
         break;
       case 4: {
-        onnx::TensorProto *tensor = graph->mutable_initializer(dice.below(graph->initializer_size()));
+        onnx::TensorProto *tensor =
+            graph->mutable_initializer(dice.below(graph->initializer_size()));
         if (tensor->data_type() == onnx::TensorProto::INT64 && tensor->raw_data().size() >= 8) {
           int64_t value = dice.number();
           std::memcpy(&(*tensor->mutable_raw_data())[0], &value, 8);
@@ -184,7 +204,8 @@ TEST(ImporterDamage, ChangedModels) {
       default:
         randomAttribute(dice, node);
       }
-      SCOPED_TRACE(std::string(path) + " seed " + std::to_string(seed) + " " + node->ShortDebugString());
+      SCOPED_TRACE(std::string(path) + " seed " + std::to_string(seed) + " " +
+                   node->ShortDebugString());
       importBytes(model.SerializeAsString(), options, sound);
     }
   }

@@ -118,7 +118,7 @@ TEST(Importer, KeepsTheBranchThatTheShapesChoose) {
     EXPECT_EQ(countOps(*graph, kNeg), batch == 3);
     EXPECT_EQ(countOps(*graph, kExp), batch != 3);
     EXPECT_EQ(m.notes,
-              std::vector<std::string>{"1 If nodes had a condition that the shapes decide"});
+              std::vector<std::string>{"1 If node has a condition that the shapes decide"});
   }
 }
 
@@ -211,7 +211,7 @@ TEST(Importer, InferenceDropoutVanishesAndIsTold) {
   EXPECT_EQ(dropout->attrs.getInt("batch_major"), 1);
   ASSERT_EQ(m.notes.size(), 1u);
   EXPECT_TRUE(llvm::StringRef(m.notes[0])
-                  .starts_with("1 Dropout nodes do nothing, though others are active"));
+                  .starts_with("1 Dropout node does nothing, though others are active"));
 }
 
 TEST(Importer, IdsAreLimitedByTheTablesThatTheyIndex) {
