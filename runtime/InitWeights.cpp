@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/InitWeights.h"
 #include "runtime/Mix.h"
+#include "runtime/host/Parallel.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,14 +19,17 @@ template <typename T> static void fill(const ArrayToWrite &parameter, T value) {
 template <typename T>
 static void draw(const ArrayToWrite &parameter, double deviation, uint64_t key) {
   T *data = static_cast<T *>(const_cast<void *>(parameter.data));
-  for (int64_t i = 0, n = numElements(parameter.dims); i < n; i += 2) {
-    double u = double((mix(key + i) >> 11) + 1) * 0x1p-53,
-           v = double(mix(key + i + 1) >> 11) * 0x1p-53;
-    double radius = deviation * std::sqrt(-2 * std::log(u)), angle = 2 * std::numbers::pi * v;
-    data[i] = T(radius * std::cos(angle));
-    if (i + 1 < n)
-      data[i + 1] = T(radius * std::sin(angle));
-  }
+  constexpr int64_t kGrain = 1 << 14; // even: no pair is cut
+  host::parallelFor(numElements(parameter.dims), kGrain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; i += 2) {
+      double u = double((mix(key + i) >> 11) + 1) * 0x1p-53,
+             v = double(mix(key + i + 1) >> 11) * 0x1p-53;
+      double radius = deviation * std::sqrt(-2 * std::log(u)), angle = 2 * std::numbers::pi * v;
+      data[i] = T(radius * std::cos(angle));
+      if (i + 1 < end)
+        data[i + 1] = T(radius * std::sin(angle));
+    }
+  });
 }
 
 void initializeZero(const ArrayToWrite &parameter) {
