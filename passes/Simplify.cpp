@@ -108,8 +108,12 @@ llvm::Error simplify(Graph &graph, const CompileOptions &) {
       continue;
     if (op.result()->batchMajor())
       simpler->setBatchMajor(true);
+    bool isNew = !simpler->hasUses() && !graph.isOutput(simpler);
+    std::string name = op.result()->name().str();
     graph.replaceAllUses(op.result(), simpler);
     graph.erase(&op);
+    if (isNew) // keeps the model's name
+      graph.rename(simpler, name);
     if (it != graph.ops().begin() && &*std::prev(it) == simpler->op()) // what was made may simplify further
       it = simpler->op()->getIterator();
   }
