@@ -17,13 +17,17 @@ bool raising::embedding(Op &root) {
   return true;
 }
 
-llvm::Error raise(Graph &graph, const CompileOptions &) {
-  constexpr bool (*kPatterns[])(Op &) = {raising::rmsNorm,  raising::layerNorm, raising::gelu,
-                                         raising::geluTanh, raising::embedding, raising::attention};
+/// Tries one list of patterns, in order, at each op.
+static void sweep(Graph &graph, llvm::ArrayRef<bool (*)(Op &)> patterns) {
   for (Op &op : graph.ops())
-    for (auto pattern : kPatterns)
+    for (auto pattern : patterns)
       if (pattern(op))
         break;
+}
+
+llvm::Error raise(Graph &graph, const CompileOptions &) {
+  sweep(graph, {raising::layerNorm}); // first: its inner part is an rms_norm of x - mean
+  sweep(graph, {raising::rmsNorm, raising::gelu, raising::geluTanh, raising::embedding, raising::attention});
   return llvm::Error::success();
 }
 
