@@ -97,6 +97,10 @@ void Storage::place(const Sequence &sequence, uint64_t stepStart, uint64_t updat
   for (const Op &op : graph.ops())
     placeSource(op);
 
+  for (auto &[name, value] : graph.outputs())
+    if (!llvm::StringRef(name).starts_with(kGradientPrefix))
+      outputRoots_.insert(sequence.layoutOf(value).root);
+
   auto eachItem = [&](auto visit) {
     for (auto [i, item] : llvm::enumerate(sequence.step))
       visit(item, stepStart + i);
@@ -148,7 +152,7 @@ void Storage::placeResult(const Sequence &sequence, const Op &op, unsigned resul
     location = locationOf(sequence.layoutOf(op.operand(operand)).root);
   } else {
     // What the host reads after the program outlives it.
-    bool output = sequence.graph->isOutput(value);
+    bool output = outputRoots_.contains(value);
     location = {add(value->name(), output ? plan::SCALAR : plan::ACTIVATION, value->type().numBytes(), output, op.layer), 0};
   }
   touch(location.buffer, position);
@@ -169,7 +173,7 @@ int Storage::findOverwritten(const Sequence &sequence, const Op &op, unsigned re
     bool whole = layout.offset == 0 && root->type().numBytes() == value->type().numBytes() &&
                  operand->type().dims == value->type().dims && layoutFits(layout, operand->type().dims, kContiguous);
     bool free = whole && !buffer.persistent() && buffer.kind() == plan::ACTIVATION && lastUse_.lookup(root) == position &&
-                !sequence.graph->isOutput(value) && !sequence.gradients.count(root);
+                !outputRoots_.contains(value) && !sequence.gradients.count(root);
     // Nobody else may read these bytes in this command, and no other result may take them.
     for (unsigned i = 0; free && i < op.numOperands(); ++i)
       if (op.operand(i) && int(i) != pair.operand)

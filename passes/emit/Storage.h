@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/plan/Plan.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "passes/emit/Sequence.h"
 
@@ -56,6 +57,7 @@ private:
   std::vector<BucketBuffers> bucketBuffers_;
   llvm::DenseMap<const Value *, Location> locations_;
   llvm::DenseMap<const Value *, uint64_t> lastUse_;    ///< of roots: position of the last access, views included
+  llvm::DenseSet<const Value *> outputRoots_; ///< what the host reads after a program, or views of it do
   llvm::DenseMap<std::pair<const Op *, unsigned>, int> overwritten_;
   llvm::DenseMap<const Op *, uint32_t> workspaces_;
   llvm::StringMap<uint32_t> inputs_, strings_;

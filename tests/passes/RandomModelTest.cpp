@@ -256,7 +256,7 @@ TEST(RandomModel, PlansComputeTheModel) {
 }
 
 TEST(RandomModel, PlansComputeTheModelLong) {
-  for (unsigned seed = 1000; seed <= 6000 && !testing::Test::HasFailure(); ++seed)
+  for (unsigned seed = 1000; seed <= 3000 && !testing::Test::HasFailure(); ++seed)
     tryModel(seed);
 }
 
