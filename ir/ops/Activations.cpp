@@ -6,7 +6,8 @@
 namespace shardc {
 namespace {
 
-// As torch: nothing passes at 0. By the result, so that the operand's memory is free after the forward pass.
+// As torch: nothing passes at 0. By the result, so that the operand's memory is free after the
+// forward pass.
 void reluGradient(GradContext &g) {
   Value *zero = g.scalar(g.dOut()->type().dtype, 0);
   g.setGrad(0, g.where(g.make(kGreater, {g.out(0), zero}), g.dOut(), zero));

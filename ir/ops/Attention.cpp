@@ -95,18 +95,18 @@ Cost cost(const Op &op) {
 }
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
-  if (op.attrs.getFloat("dropout", 0) > 0)
+  if (numberOf(op, "dropout", 0) > 0)
     return userError("attention with dropout draws random numbers, so it has no value before the "
                      "step runs");
   AttentionDims d = dimsOf(op, 0);
-  double scale = op.attrs.getFloat("scale");
+  double scale = numberOf(op, "scale");
   std::vector<double> q = toDoubles(*in[0]), k = toDoubles(*in[1]), v = toDoubles(*in[2]), bias;
   Dims biasStrides(4, 0);
   if (in.size() > 3 && in[3]) {
     bias = toDoubles(*in[3]);
     biasStrides = broadcastStrides(in[3]->dims(), d.scores());
   }
-  AttentionMask mask(in.size() > 4 ? in[4] : nullptr, d.scores(), op.attrs.getFloat("fill", 0));
+  AttentionMask mask(in.size() > 4 ? in[4] : nullptr, d.scores(), numberOf(op, "fill", 0));
   std::vector<double> out(numElements(d.out())), lse(numElements(d.lse())), p(d.keys);
   for (int64_t b = 0; b < d.batch; ++b)
     for (int64_t h = 0; h < d.heads; ++h)

@@ -51,11 +51,11 @@ Cost cost(const Op &op) {
 }
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
-  if (op.attrs.getFloat("dropout", 0) > 0)
+  if (numberOf(op, "dropout", 0) > 0)
     return userError("attention_grad with dropout draws random numbers, so it has no value before "
                      "the step runs");
   AttentionDims d = dimsOf(op);
-  double scale = op.attrs.getFloat("scale");
+  double scale = numberOf(op, "scale");
   std::vector<double> dout = toDoubles(*in[0]), q = toDoubles(*in[1]), k = toDoubles(*in[2]),
                       v = toDoubles(*in[3]), out = toDoubles(*in[4]), lse = toDoubles(*in[5]);
   std::vector<double> dq(q.size()), dk(k.size()), dv(v.size()), bias, dbias;
@@ -65,7 +65,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
     dbias.resize(bias.size());
     strides = broadcastStrides(in[6]->dims(), d.scores());
   }
-  AttentionMask mask(in.size() > 7 ? in[7] : nullptr, d.scores(), op.attrs.getFloat("fill", 0));
+  AttentionMask mask(in.size() > 7 ? in[7] : nullptr, d.scores(), numberOf(op, "fill", 0));
   for (int64_t b = 0; b < d.batch; ++b)
     for (int64_t h = 0; h < d.heads; ++h)
       for (int64_t i = 0; i < d.queries; ++i) {

@@ -86,13 +86,15 @@ constinit const OpDef kGatherElements = {.mnemonic = "gather_elements",
                                          .onnx = {"GatherElements", kAttrs},
                                          .infer = infer,
                                          .gradient = gradient,
-                                         .evaluate = evaluate};
+                                         .evaluate = evaluate,
+                                         .layouts = kStrided};
 
 constinit const OpDef kGatherElementsGrad = {.mnemonic = "gather_elements_grad",
                                              .operands = kGradOperands,
                                              .results = kGradResults,
                                              .infer = inferGrad,
                                              .notDifferentiable = kIsGradient,
-                                             .evaluate = evaluateGrad};
+                                             .evaluate = evaluateGrad,
+                                             .layouts = kStrided};
 
 } // namespace shardc

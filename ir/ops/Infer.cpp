@@ -233,6 +233,15 @@ void checkReduction(OpCheck &check) {
     check.fail("attribute 'reduction': got '" + reduction + "', wanted none, add, mul, max or min");
 }
 
+double numberOf(const Op &op, llvm::StringRef attr) {
+  const int64_t *integer = std::get_if<int64_t>(op.attrs.find(attr));
+  return integer ? double(*integer) : op.attrs.getFloat(attr);
+}
+
+double numberOf(const Op &op, llvm::StringRef attr, double otherwise) {
+  return op.attrs.has(attr) ? numberOf(op, attr) : otherwise;
+}
+
 Ints normalAxes(llvm::ArrayRef<int64_t> axes, int64_t rank) {
   Ints list(axes.begin(), axes.end());
   for (int64_t &axis : list)

@@ -71,6 +71,9 @@ inline constexpr const char *kIsGradient = "gradients of gradients are not built
 
 /// `axis` in [0, rank). Requires: valid, as after `infer`.
 inline int64_t normalAxis(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
+/// A number attribute that may be an integer (text may say 1 for 1.0).
+double numberOf(const Op &op, llvm::StringRef attr);
+double numberOf(const Op &op, llvm::StringRef attr, double otherwise);
 Ints normalAxes(llvm::ArrayRef<int64_t> axes, int64_t rank);
 /// dims without `axes` (normal), or with 1 in their place.
 Dims reducedDims(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> axes, bool keep);

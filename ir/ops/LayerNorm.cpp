@@ -54,7 +54,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
       mean[r] += x[i] / double(n);
     for (size_t i = 0; i < n; ++i)
       square += (x[i] - mean[r]) * (x[i] - mean[r]);
-    rstd[r] = 1 / std::sqrt(square / double(n) + epsOf(op));
+    rstd[r] = 1 / std::sqrt(square / double(n) + numberOf(op, "eps"));
     for (size_t i = 0; i < n; ++i)
       x[i] = (x[i] - mean[r]) * rstd[r] * scale[i] + bias[i];
   }

@@ -26,10 +26,4 @@ inline int64_t normAxis(const Op &op, const Type &x) {
   return normalAxis(op.attrs.getInt("axis"), x.rank());
 }
 
-inline double epsOf(const Op &op) {
-  const Attr &eps = *op.attrs.find("eps");
-  const int64_t *integer = std::get_if<int64_t>(&eps);
-  return integer ? double(*integer) : std::get<double>(eps);
-}
-
 } // namespace shardc

@@ -32,9 +32,7 @@ void gradient(GradContext &g) {
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   const Type &type = op.result()->type();
-  const Attr *value = op.attrs.find("value");
-  const int64_t *i = std::get_if<int64_t>(value);
-  Tensor fill = Tensor::splat(type.dtype, {}, i ? double(*i) : std::get<double>(*value));
+  Tensor fill = Tensor::splat(type.dtype, {}, numberOf(op, "value"));
   Tensor y(type.dtype, type.dims);
   pad(y.mutableData<char>(), type.dims, in[0]->bytes(), in[0]->dims(),
       rowMajorStrides(in[0]->dims()), op.attrs.getInts("before"), fill.bytes(),

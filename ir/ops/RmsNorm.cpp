@@ -41,7 +41,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
     double *x = y.data() + r * n, square = 0;
     for (size_t i = 0; i < n; ++i)
       square += x[i] * x[i];
-    rstd[r] = 1 / std::sqrt(square / double(n) + epsOf(op));
+    rstd[r] = 1 / std::sqrt(square / double(n) + numberOf(op, "eps"));
     for (size_t i = 0; i < n; ++i)
       x[i] = x[i] * rstd[r] * scale[i];
   }

@@ -76,6 +76,7 @@ constinit const OpDef kSoftmax = {.mnemonic = "softmax",
                                   .gradient = gradient,
                                   .evaluate = evaluate<false>,
                                   .cost = cost,
+                                  .layouts = kLastDim,
                                   .inPlace = kInPlace0};
 
 constinit const OpDef kSoftmaxGrad = {.mnemonic = "softmax_grad",
@@ -85,6 +86,7 @@ constinit const OpDef kSoftmaxGrad = {.mnemonic = "softmax_grad",
                                       .notDifferentiable = kIsGradient,
                                       .evaluate = evaluateGrad,
                                       .cost = cost,
+                                      .layouts = kLastDim,
                                       .inPlace = kInPlace01};
 
 constinit const OpDef kLogSoftmax = {.mnemonic = "log_softmax",
@@ -93,6 +95,7 @@ constinit const OpDef kLogSoftmax = {.mnemonic = "log_softmax",
                                      .gradient = logGradient,
                                      .evaluate = evaluate<true>,
                                      .cost = cost,
+                                     .layouts = kLastDim,
                                      .inPlace = kInPlace0};
 
 } // namespace shardc
