@@ -78,7 +78,7 @@ def recursive():
 
 def unsupported(m):
     replaced(m, 4, node("Det", ["f"], "d"), helper.make_node("FusedMatMul", ["f", "fc.weight"], ["q"], name="/q/FusedMatMul",
-                                                             domain="com.microsoft"), node("GridSample", ["f", "q"], "r"))
+                                                             domain="com.microsoft"), node("GridSample", ["d", "q"], "r"))
     m.opset_import.append(helper.make_opsetid("com.microsoft", 1))
 
 

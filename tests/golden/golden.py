@@ -48,16 +48,16 @@ def call(*command):
     return r.stdout
 
 
-def dims(golden, share):
+def dims(folder, golden, share):
     text = f"batch={golden['batch'] // share}"
-    if golden["task"] != "regress":
+    if "input_ids" in load_file(f"{folder}/data.safetensors"):
         text += f",src={golden['src']}"
     return text + (f",tgt={golden['tgt']}" if golden["task"] == "seq2seq" else "")
 
 
 def compile_plan(bin_dir, model, plan, golden, optimizer, ranks=1, zero=0, accumulate=1, extra=()):
     command = [f"{bin_dir}/shardc", model, "-o", plan, "--ranks", ranks, "--zero", zero, "--accumulate", accumulate,
-               "--dim", dims(golden, ranks * accumulate), "--optimizer", optimizer, *extra]
+               "--dim", dims(os.path.dirname(model), golden, ranks * accumulate), "--optimizer", optimizer, *extra]
     if "-loss" not in os.path.basename(model):
         loss = "mse" if golden["task"] == "regress" else "cross_entropy"
         command += ["--loss", loss, "--logits", "logits", "--labels", "labels"]
