@@ -93,7 +93,7 @@ llvm::Error Binder::bind(const std::string &key, int64_t value, const std::strin
   if (symbol.value && *symbol.value != value)
     return userError(flag + ": dimension " + quoted(key) + " is bound twice: got " +
                      llvm::Twine(value) + ", and " + llvm::Twine(*symbol.value) + " from " +
-                     symbol.from);
+                     symbol.from + ", wanted one value");
   symbol.value = value;
   symbol.from = flag;
   return llvm::Error::success();

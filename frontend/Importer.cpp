@@ -9,6 +9,7 @@
 #include "frontend/Quoted.h"
 #include "frontend/TensorValue.h"
 #include "ir/base/Error.h"
+#include "ir/base/Hint.h"
 
 namespace shardc {
 namespace {
@@ -477,7 +478,9 @@ importOnnx(const OnnxModel &model, const ImportOptions &options, std::vector<std
   auto graph = importer.run();
   if (notes)
     llvm::append_range(*notes, importer.takeNotes());
-  return graph;
+  return withHint(
+      std::move(graph),
+      "if sizes do not fit: check --dim and --input-shape; else export the model again");
 }
 
 } // namespace shardc

@@ -19,7 +19,10 @@ llvm::Expected<const MappedFiles::External *> MappedFiles::external(llvm::String
   if (auto known = externals_.find(location); known != externals_.end())
     return &known->second;
 
-  auto wrong = [&](llvm::StringRef what, llvm::StringRef wanted, llvm::StringRef hint = "") {
+  auto wrong = [&](llvm::StringRef what, llvm::StringRef wanted,
+                   llvm::StringRef hint =
+                       "put the weights into the model's folder and export again, or give "
+                       "--external-data-root") {
     return userError(place + ": external data " + what + ": got " + quoted(location) + ", wanted " +
                          wanted,
                      hint);

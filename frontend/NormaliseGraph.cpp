@@ -58,7 +58,8 @@ private:
       if (tensor.name().empty())
         return wrong("an initializer has no name");
       if (!producers_.try_emplace(tensor.name(), kOutside).second)
-        return wrong("initializer " + quoted(tensor.name()) + " is there twice");
+        return wrong("two initializers have one name: got " + quoted(tensor.name()) +
+                     " twice, wanted unique names");
     }
     if (topLevel_) { // IR 3 lists initializers as inputs too: as defaults, which nobody overrides
                      // here
@@ -77,8 +78,9 @@ private:
     for (int i = 0; i < graph_.node_size(); ++i)
       for (const std::string &output : graph_.node(i).output())
         if (!output.empty() && !producers_.try_emplace(output, i).second)
-          return wrong(describeNode(graph_.node(i)) + " defines " + quoted(output) +
-                       ", which is defined already");
+          return wrong(describeNode(graph_.node(i)) +
+                       " defines a value that is defined already: got " + quoted(output) +
+                       ", wanted a new name");
     return llvm::Error::success();
   }
 
@@ -181,7 +183,8 @@ private:
     // The path runs against the flow of data.
     for (auto it = path.end(); it != start && ++shown <= 8;)
       text += " -> " + describeNode(graph_.node(*--it));
-    return wrong("the nodes form a cycle: " + text + (shown > 8 ? " -> ..." : ""));
+    return wrong("the nodes form a cycle: got " + text + (shown > 8 ? " -> ..." : "") +
+                 ", wanted none");
   }
 
   static constexpr int kOutside = -1;
@@ -212,8 +215,8 @@ llvm::Error normaliseGraph(GraphProto &graph, llvm::StringRef place) {
     return llvm::Error::success();
   const FreeNames::Entry &first = undefined.entries().front();
   size_t more = undefined.entries().size() - 1;
-  return userError(place + ": " + first.reader + " reads " + quoted(first.name) +
-                   ", which nothing defines" +
+  return userError(place + ": " + first.reader + " reads a value that nothing defines: got " +
+                   quoted(first.name) + ", wanted an input, initializer or result" +
                    (more ? " (and " + llvm::Twine(more) + " more such names)" : llvm::Twine()));
 }
 

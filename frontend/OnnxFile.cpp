@@ -8,6 +8,7 @@
 #include "frontend/WireFormat.h"
 #include "ir/base/Error.h"
 #include "ir/base/FileHash.h"
+#include "ir/base/Hint.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <map>
@@ -54,7 +55,9 @@ public:
       return userError(place_ + ": damaged: a field has no valid value",
                        "export or copy the model again");
     if (!m_.proto_.has_graph())
-      return wrong(m_.proto_.has_ir_version() ? "damaged: it holds no graph" : "not an ONNX file");
+      return wrong(m_.proto_.has_ir_version()
+                       ? "damaged: it holds no graph"
+                       : "not an ONNX file: got bytes that are no message, wanted a model");
     return llvm::Error::success();
   }
 
@@ -70,7 +73,8 @@ public:
       opset = entry.version();
     }
     if (!opset)
-      return wrong("the model does not tell its opset (no opset_import of the default domain)");
+      return wrong("opset is missing: got no opset_import of the default domain, wanted " +
+                   llvm::Twine(kMinOpset) + " to " + llvm::Twine(kMaxOpset));
     if (*opset < kMinOpset || *opset > kMaxOpset)
       return userError(place_ + ": opset is not supported: got " + llvm::Twine(*opset) +
                            ", wanted " + llvm::Twine(kMinOpset) + " to " + llvm::Twine(kMaxOpset),
@@ -206,9 +210,10 @@ llvm::Expected<std::unique_ptr<OnnxModel>> OnnxModel::open(llvm::StringRef path,
                                                            const OnnxOptions &options) {
   llvm::sys::fs::file_status status;
   if (std::error_code error = llvm::sys::fs::status(path, status))
-    return userError(path + ": cannot be opened: " + error.message());
+    return userError(path + ": cannot be opened: " + error.message(), "check the path");
   if (status.type() != llvm::sys::fs::file_type::regular_file)
-    return userError(path + ": not an ONNX file: not a regular file");
+    return userError(path + ": not an ONNX file: got a folder or device, wanted a regular file",
+                     "give the .onnx file itself");
   if (status.getSize() > kMaxBytes)
     return tooLarge(path, status.getSize());
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
@@ -221,16 +226,19 @@ llvm::Expected<std::unique_ptr<OnnxModel>> OnnxModel::read(std::unique_ptr<llvm:
                                                            const OnnxOptions &options) {
   std::unique_ptr<OnnxModel> model(new OnnxModel);
   OnnxOpener opener(*model, file->getBufferIdentifier());
-  if (llvm::Error error = opener.take(std::move(file), options))
-    return error;
-  if (llvm::Error error = opener.parse())
-    return error;
-  if (llvm::Error error = opener.checkVersions())
-    return error;
-  if (llvm::Error error = opener.locateTensors())
-    return error;
-  if (llvm::Error error = opener.normalise())
-    return error;
+  auto open = [&]() -> llvm::Error {
+    if (llvm::Error error = opener.take(std::move(file), options))
+      return error;
+    if (llvm::Error error = opener.parse())
+      return error;
+    if (llvm::Error error = opener.checkVersions())
+      return error;
+    if (llvm::Error error = opener.locateTensors())
+      return error;
+    return opener.normalise();
+  };
+  if (llvm::Error error = open())
+    return withHint(std::move(error), "no exporter writes this: export the model again");
   return model;
 }
 

@@ -161,8 +161,10 @@ llvm::Expected<TensorSource> locateTensor(const TensorProto &tensor,
   if (!elements) {
     for (int64_t dim : source.dims)
       if (dim < 0)
-        return userError(place + ": a dimension is negative: got " + formatDims(source.dims));
-    return userError(place + ": dimensions overflow: got " + formatDims(source.dims));
+        return userError(place + ": a dimension is negative: got " + formatDims(source.dims) +
+                         ", wanted sizes from 0");
+    return userError(place + ": dimensions overflow: got " + formatDims(source.dims) +
+                     ", wanted at most 2^63 - 1 elements");
   }
   uint64_t bytes = uint64_t(*elements) * byteSize(*dtype);
 

@@ -84,7 +84,7 @@ void slice(NodeContext &n) {
     if (n.failed())
       return;
     if (step == 0)
-      return n.b.fail("step: got 0");
+      return n.b.fail("step: got 0, wanted another number");
     int64_t d = from[axis];
     if (d == 0)
       continue;

@@ -50,7 +50,8 @@ void reshape(NodeContext &n) {
   if (inferred >= 0) {
     if (*product == 0 || n.type(0).numElements() % *product)
       return n.b.fail("shape: -1 has no solution: got " + llvm::Twine(n.type(0).numElements()) +
-                      " elements for " + formatDims(dims));
+                      " elements for " + formatDims(dims) + ", wanted a multiple of " +
+                      llvm::Twine(*product));
     dims[inferred] = n.type(0).numElements() / *product;
   }
   n.set(0, n.b.reshape(n.in(0), dims));
@@ -116,7 +117,8 @@ void transpose(NodeContext &n) {
     Ints sorted = *given, all(perm.rbegin(), perm.rend());
     llvm::sort(sorted);
     if (sorted != all)
-      return n.b.fail("perm: wanted each of " + llvm::Twine(rank) + " dims once");
+      return n.b.fail("perm: got " + formatDims(*given) + ", wanted each of " + llvm::Twine(rank) +
+                      " dims once");
     perm = *given;
   }
   n.set(0, n.b.transpose(n.in(0), perm));

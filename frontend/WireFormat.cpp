@@ -268,13 +268,15 @@ private:
 
 llvm::Expected<SlimModel> slimModel(llvm::StringRef file, llvm::StringRef place) {
   if (file.empty())
-    return userError(place + ": not an ONNX file: it is empty");
+    return userError(place + ": not an ONNX file: got an empty file, wanted a model",
+                     "export or copy the model again");
   if (file.starts_with("version https://git-lfs"))
     return userError(place + ": not an ONNX file: got a Git LFS pointer", "git lfs pull");
   Slimmer slimmer(file);
   if (!slimmer.run()) {
     if (!slimmer.sawModel())
-      return userError(place + ": not an ONNX file", "give a file written by torch.onnx.export");
+      return userError(place + ": not an ONNX file: got bytes that are no message, wanted a model",
+                       "give a file written by torch.onnx.export");
     return userError(place + ": truncated or damaged at byte " + llvm::Twine(slimmer.failedAt()) +
                          ": " + slimmer.reason(),
                      "export or copy the model again");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/ArrayFile.h"
 #include "ir/base/Error.h"
+#include "ir/base/Hint.h"
 #include "runtime/Npz.h"
 #include "runtime/Safetensors.h"
 #include "llvm/Support/FileSystem.h"
@@ -13,12 +14,12 @@ namespace shardc {
 static_assert(std::endian::native == std::endian::little,
               "files are little endian and used as they are");
 
-llvm::Expected<std::unique_ptr<ArrayFile>> ArrayFile::open(llvm::StringRef path) {
+static llvm::Expected<std::unique_ptr<ArrayFile>> openFile(llvm::StringRef path) {
   llvm::sys::fs::file_status status;
   if (std::error_code code = llvm::sys::fs::status(path, status))
-    return userError(path + ": cannot be opened: " + code.message());
+    return userError(path + ": cannot be opened: " + code.message(), "check the path");
   if (!llvm::sys::fs::is_regular_file(status)) // a device or pipe may never end
-    return userError(path + ": is not a file");
+    return userError(path + ": is not a file: got a folder or device, wanted a regular file");
   auto buffer =
       llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)
@@ -28,6 +29,10 @@ llvm::Expected<std::unique_ptr<ArrayFile>> ArrayFile::open(llvm::StringRef path)
   if (start == "PK\3\4" || start == "PK\5\6")
     return openNpz(path);
   return openSafetensors(path, std::move(*buffer));
+}
+
+llvm::Expected<std::unique_ptr<ArrayFile>> ArrayFile::open(llvm::StringRef path) {
+  return withHint(openFile(path), "write it with safetensors.numpy.save_file or numpy.savez");
 }
 
 const FileArray *ArrayFile::find(llvm::StringRef name) const {

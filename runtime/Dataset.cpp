@@ -51,7 +51,8 @@ llvm::Error Dataset::addFile(llvm::StringRef path) {
       rows = got[0], firstName = input.name;
     if (got[0] != rows)
       return userError(place + ": number of rows differs: got " + llvm::Twine(got[0]) +
-                       ", wanted " + llvm::Twine(rows) + " as in \"" + firstName + "\"");
+                           ", wanted " + llvm::Twine(rows) + " as in \"" + firstName + "\"",
+                       "every array has one row per sample");
     auto data = (*file)->data(*array);
     if (!data)
       return data.takeError();

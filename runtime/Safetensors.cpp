@@ -81,7 +81,8 @@ llvm::Expected<FileArray> SafetensorsFile::readEntry(llvm::StringRef name,
   const TypeName *type = std::find_if(std::begin(kTypes), std::end(kTypes),
                                       [&](const TypeName &t) { return t.name == *typeName; });
   if (type == std::end(kTypes))
-    return userError(place + ": unknown dtype: got \"" + *typeName + "\"");
+    return userError(place + ": unknown dtype: got \"" + *typeName +
+                     "\", wanted one of safetensors' types");
   array.dtype = type->dtype;
   for (const llvm::json::Value &dim : *shape) {
     std::optional<int64_t> size = dim.getAsInteger();
@@ -91,14 +92,14 @@ llvm::Expected<FileArray> SafetensorsFile::readEntry(llvm::StringRef name,
   }
   std::optional<int64_t> count = checkedNumElements(array.dims);
   if (!count)
-    return userError(place + ": shape is too large: got " + formatDims(array.dims));
+    return userError(place + ": shape is too large: got " + formatDims(array.dims) +
+                     ", wanted at most 2^63 - 1 elements");
 
   auto begin = (*offsets)[0].getAsUINT64(), end = (*offsets)[1].getAsUINT64();
   uint64_t size = buffer_->getBufferSize() - dataStart_;
   if (!begin || !end || *begin > *end || *end > size)
-    return userError(place +
-                         ": data_offsets lie outside of the file: wanted 0 <= begin <= end <= " +
-                         llvm::Twine(size),
+    return userError(place + ": data_offsets lie outside of the file: got a file with " +
+                         llvm::Twine(size) + " bytes of data, wanted offsets inside it",
                      "is the download complete?");
   uint64_t wanted = uint64_t(*count) * (type->bits / 8);
   if (*end - *begin != wanted)

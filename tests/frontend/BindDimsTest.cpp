@@ -43,8 +43,8 @@ TEST(BindDims, BatchIsDimZeroOfTheFirstInput) {
   ASSERT_TRUE(graph);
   EXPECT_EQ(graph->attrs.getInt("batch"), 7);
   o.batch = 8;
-  EXPECT_EQ(m.errorOf(o),
-            "--input-shape mask: dimension 'batch' is bound twice: got 7, and 8 from --batch");
+  EXPECT_EQ(m.errorOf(o), "--input-shape mask: dimension 'batch' is bound twice: got 7, and 8 from "
+                          "--batch, wanted one value");
 }
 
 TEST(BindDims, AllUnboundOnesAreListed) {
@@ -71,7 +71,8 @@ TEST(BindDims, Mistakes) {
             "--dim: unknown dimension: got 'src', wanted one of 'batch', 'past + new'");
   EXPECT_EQ(m.errorOf(options({{"batch", 0}})), "--dim batch: got 0, wanted a number from 1 on");
   EXPECT_EQ(m.errorOf(options({{"batch", 2}, {"batch", 3}})),
-            "--dim batch: dimension 'batch' is bound twice: got 3, and 2 from --dim batch");
+            "--dim batch: dimension 'batch' is bound twice: got 3, and 2 from --dim batch, wanted "
+            "one value");
   EXPECT_EQ(m.errorOf(options({}, {{"y", {2}}})),
             "--input-shape: unknown input: got 'y', wanted one of 'x', 'mask'");
   EXPECT_EQ(m.errorOf(options({}, {{"x", {2}}})),

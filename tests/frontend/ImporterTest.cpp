@@ -81,7 +81,9 @@ TEST(Importer, MistakesNameTheNode) {
   r.integers("shape", {2}, {5, -1});
   r.node("Reshape", {"x", "shape"}, {"y"}, "l0/Reshape");
   r.output("y");
-  EXPECT_EQ(r.errorOf(plain()), "l0/Reshape: shape: -1 has no solution: got 12 elements for 5x1");
+  EXPECT_EQ(
+      r.errorOf(plain()),
+      "l0/Reshape: shape: -1 has no solution: got 12 elements for 5x1, wanted a multiple of 5");
 }
 
 /// If whose branches read x and a value of the graph around.

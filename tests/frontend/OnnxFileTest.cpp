@@ -226,22 +226,26 @@ TEST(OnnxFile, PrintsACycle) {
   b.node("Relu", {"b"}, {"c"}, "c");
   b.node("Relu", {"c"}, {"behind"}, "behind");
   b.output("behind");
-  EXPECT_EQ(errorOf(b), "m.onnx: the nodes form a cycle: node 'a' (Add) -> node 'b' (Relu) -> "
-                        "node 'c' (Relu) -> node 'a' (Add)");
+  EXPECT_EQ(errorOf(b), "m.onnx: the nodes form a cycle: got node 'a' (Add) -> node 'b' (Relu) -> "
+                        "node 'c' (Relu) -> node 'a' (Add), wanted none");
 }
 
 TEST(OnnxFile, NamesAreDefinedOnceAndBeforeUse) {
   OnnxBuilder b = small();
   b.node("Relu", {"x"}, {"y"}, "again");
-  EXPECT_EQ(errorOf(b), "m.onnx: node 'again' (Relu) defines 'y', which is defined already");
+  EXPECT_EQ(errorOf(b),
+            "m.onnx: node 'again' (Relu) defines a value that is defined already: got 'y', "
+            "wanted a new name");
 
   b = small();
   b.node("Relu", {"x"}, {"w"});
-  EXPECT_EQ(errorOf(b), "m.onnx: node 'w' (Relu) defines 'w', which is defined already");
+  EXPECT_EQ(errorOf(b), "m.onnx: node 'w' (Relu) defines a value that is defined already: got 'w', "
+                        "wanted a new name");
 
   b = small();
   b.weight("w", {1}, {1});
-  EXPECT_EQ(errorOf(b), "m.onnx: initializer 'w' is there twice");
+  EXPECT_EQ(errorOf(b),
+            "m.onnx: two initializers have one name: got 'w' twice, wanted unique names");
 
   b = small();
   b.input("x");
@@ -250,12 +254,14 @@ TEST(OnnxFile, NamesAreDefinedOnceAndBeforeUse) {
   b = small();
   b.node("Relu", {"nowhere"}, {"z"}, "r");
   b.node("Relu", {"neither"}, {"u"}, "s");
-  EXPECT_EQ(errorOf(b), "m.onnx: node 'r' (Relu) reads 'nowhere', which nothing defines (and 1 "
-                        "more such names)");
+  EXPECT_EQ(errorOf(b),
+            "m.onnx: node 'r' (Relu) reads a value that nothing defines: got 'nowhere', wanted "
+            "an input, initializer or result (and 1 more such names)");
 
   b = small();
   b.output("nowhere");
-  EXPECT_EQ(errorOf(b), "m.onnx: the list of graph outputs reads 'nowhere', which nothing defines");
+  EXPECT_EQ(errorOf(b), "m.onnx: the list of graph outputs reads a value that nothing defines: got "
+                        "'nowhere', wanted an input, initializer or result");
 
   b = small();
   b.graph()->clear_output();
@@ -292,7 +298,7 @@ TEST(OnnxFile, Versions) {
   EXPECT_EQ(errorOf(b), "m.onnx: the opset of the default domain is given twice");
   b.model.clear_opset_import();
   EXPECT_EQ(errorOf(b),
-            "m.onnx: the model does not tell its opset (no opset_import of the default domain)");
+            "m.onnx: opset is missing: got no opset_import of the default domain, wanted 13 to 24");
 }
 
 TEST(OnnxFile, ListsCustomDomains) {
@@ -316,9 +322,11 @@ TEST(OnnxFile, RefusesTensorsThatAreNotWhole) {
   EXPECT_EQ(with([](T &t) { t.set_raw_data("123"); }),
             "m.onnx: initializer 'w': data has the wrong size: got 3 bytes, wanted 24 for f32 2x3");
   EXPECT_EQ(with([](T &t) { t.set_dims(0, -2); }),
-            "m.onnx: initializer 'w': a dimension is negative: got -2x3");
+            "m.onnx: initializer 'w': a dimension is negative: got -2x3, wanted sizes from 0");
   EXPECT_EQ(with([](T &t) { t.set_dims(0, INT64_MAX / 2); }),
-            "m.onnx: initializer 'w': dimensions overflow: got 4611686018427387903x3");
+            "m.onnx: initializer 'w': dimensions overflow: got 4611686018427387903x3, wanted at "
+            "most 2^63 - "
+            "1 elements");
   EXPECT_EQ(with([](T &t) { t.set_data_type(T::STRING); }),
             "m.onnx: initializer 'w': element type is not supported: got STRING, wanted FLOAT, "
             "DOUBLE, FLOAT16, BFLOAT16, INT32, INT64, UINT8 or BOOL");
@@ -397,19 +405,21 @@ TEST(OnnxFile, RefusesWhatIsNoModel) {
   auto read = [](llvm::StringRef bytes) {
     return messageOf(OnnxModel::read(llvm::MemoryBuffer::getMemBufferCopy(bytes, "m.onnx")));
   };
-  EXPECT_EQ(read(""), "m.onnx: not an ONNX file: it is empty");
-  EXPECT_EQ(read("This is no model.\n"), "m.onnx: not an ONNX file");
+  EXPECT_EQ(read(""), "m.onnx: not an ONNX file: got an empty file, wanted a model");
+  EXPECT_EQ(read("This is no model.\n"),
+            "m.onnx: not an ONNX file: got bytes that are no message, wanted a model");
   EXPECT_EQ(read("version https://git-lfs.github.com/spec/v1\noid sha256:00\n"),
             "m.onnx: not an ONNX file: got a Git LFS pointer");
   EXPECT_EQ(read(std::string("\x08\x08", 2)), "m.onnx: damaged: it holds no graph");
-  EXPECT_EQ(read(std::string("\x12\x01z", 3)), "m.onnx: not an ONNX file");
+  EXPECT_EQ(read(std::string("\x12\x01z", 3)),
+            "m.onnx: not an ONNX file: got bytes that are no message, wanted a model");
   std::string whole = small().bytes();
   EXPECT_EQ(read(whole.substr(0, whole.size() / 2)),
             "m.onnx: truncated or damaged at byte 8: a field is longer than what holds it");
   TemporaryFolder folder;
   EXPECT_EQ(messageOf(OnnxModel::open(folder.path("none.onnx"))),
             "none.onnx: cannot be opened: No such file or directory");
-  EXPECT_NE(messageOf(OnnxModel::open(folder.path(""))).find("not a regular file"),
+  EXPECT_NE(messageOf(OnnxModel::open(folder.path(""))).find("wanted a regular file"),
             std::string::npos);
 }
 
@@ -425,7 +435,9 @@ TEST(OnnxFile, ShowsOddNamesSafely) {
   OnnxBuilder b = small();
   b.weight("a\n\x1b[31m", {1}, {1});
   b.weight("a\n\x1b[31m", {1}, {1});
-  EXPECT_EQ(errorOf(b), "m.onnx: initializer 'a\\0A\\1B[31m' is there twice");
+  EXPECT_EQ(errorOf(b),
+            "m.onnx: two initializers have one name: got 'a\\0A\\1B[31m' twice, wanted unique "
+            "names");
 }
 
 } // namespace

@@ -37,18 +37,20 @@ TEST(Safetensors, RefusesDamagedHeaders) {
   EXPECT_EQ(judge(R"({"a":1})", 0),
             "f/a: header entry is damaged: wanted dtype, shape and two data_offsets");
   EXPECT_EQ(judge(R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4),
-            "f/a: unknown dtype: got \"F33\"");
+            "f/a: unknown dtype: got \"F33\", wanted one of safetensors' types");
   EXPECT_EQ(judge(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4),
             "f/a: shape is damaged: wanted integers from 0");
   EXPECT_EQ(judge(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", 4),
             "f/a: shape is damaged: wanted integers from 0");
   EXPECT_EQ(
       judge(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0),
-      "f/a: shape is too large: got 4294967296x4294967296");
+      "f/a: shape is too large: got 4294967296x4294967296, wanted at most 2^63 - 1 elements");
   EXPECT_EQ(judge(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,5]}})", 4),
-            "f/a: data_offsets lie outside of the file: wanted 0 <= begin <= end <= 4");
+            "f/a: data_offsets lie outside of the file: got a file with 4 bytes of data, wanted "
+            "offsets inside it");
   EXPECT_EQ(judge(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4),
-            "f/a: data_offsets lie outside of the file: wanted 0 <= begin <= end <= 4");
+            "f/a: data_offsets lie outside of the file: got a file with 4 bytes of data, wanted "
+            "offsets inside it");
   EXPECT_EQ(judge(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8),
             "f/a: size does not fit the shape: got 8 bytes, wanted 12 for F32 3");
   EXPECT_EQ(judge(std::string(100000, '['), 0), "f: header is damaged: nested too deep");

@@ -31,7 +31,8 @@ int reportAndExitCode(Error error) {
   outs().flush();
   if (std::error_code reason = outs().error()) {
     outs().clear_error(); // else the stream aborts at exit
-    print("stdout: cannot be written: " + reason.message(), "");
+    print("stdout: cannot be written: " + reason.message(),
+          "free some space, or send the output elsewhere");
     code = code.value_or(Exit::BadInput);
   }
   return int(code.value_or(Exit::Done));

@@ -3,6 +3,7 @@
 #include "frontend/Importer.h"
 #include "ir/base/Error.h"
 #include "ir/base/File.h"
+#include "ir/base/Hint.h"
 #include "ir/graph/Text.h"
 #include "ir/plan/Report.h"
 #include "llvm/Support/raw_ostream.h"
@@ -198,5 +199,5 @@ int main(int argc, char **argv) {
                     "shardc bert.onnx -o bert.plan --dim batch=16,src=128 --loss cross_entropy --logits logits --labels labels\n"
                     "shardc t5.onnx --dim batch=8,src=128,tgt=128 --stop-after insert-gradients | less",
                     {&modelCategory, &stepCategory, &planCategory, &outputCategory, &debugFlags.category}});
-  return reportAndExitCode(run());
+  return reportAndExitCode(withHint(run(), "see shardc --help"));
 }

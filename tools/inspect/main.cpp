@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // shardc-inspect: what is in a plan.
 #include "ir/base/Error.h"
+#include "ir/base/Hint.h"
 #include "ir/plan/Plan.h"
 #include "ir/plan/Report.h"
 #include "tools/common/CommandLine.h"
@@ -65,5 +66,5 @@ int main(int argc, char **argv) {
                                         "shardc-inspect t5.plan --peak\n"
                                         "shardc-inspect t5.plan --json | python3 -m json.tool",
                             .categories = categories});
-  return shardc::reportAndExitCode(run());
+  return shardc::reportAndExitCode(shardc::withHint(run(), "see shardc-inspect --help"));
 }

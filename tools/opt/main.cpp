@@ -3,6 +3,7 @@
 #include "frontend/Importer.h"
 #include "ir/base/Error.h"
 #include "ir/base/File.h"
+#include "ir/base/Hint.h"
 #include "ir/graph/Text.h"
 #include "ir/graph/Verify.h"
 #include "ir/ops/OpDef.h"
@@ -121,5 +122,5 @@ int main(int argc, char **argv) {
                     "shardc-opt model.onnx --dim batch=2,src=8,tgt=8 --pass=insert-gradients\n"
                     "shardc-opt --list-passes",
                     {&category, &debugFlags.category}});
-  return reportAndExitCode(run());
+  return reportAndExitCode(withHint(run(), "see shardc-opt --help"));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // shardc-train: trains a model by its plan.
 #include "ir/base/Error.h"
+#include "ir/base/Hint.h"
 #include "runtime/Trainer.h"
 #include "tools/common/CommandLine.h"
 #include "tools/common/Report.h"
@@ -95,7 +96,7 @@ int run(int argc, char **argv) {
   installSignals();
   auto results = train(*flags);
   if (!results)
-    return reportAndExitCode(results.takeError());
+    return reportAndExitCode(withHint(results.takeError(), "see shardc-train --help"));
   printResults(*results);
   int code = reportAndExitCode(llvm::Error::success());
   return code == 0 && results->interrupted ? int(Exit::Interrupted) : code;
