@@ -48,8 +48,9 @@ template <typename T> T maxOf(const T *x, int64_t n) {
       lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
   for (int64_t i = whole; i < n; ++i)
     lanes[0] = x[i] > lanes[0] ? x[i] : lanes[0];
-  for (T lane : lanes)
-    lanes[0] = lane > lanes[0] ? lane : lanes[0];
+  for (int64_t width = kLanes / 2; width > 0; width /= 2)
+    for (int64_t l = 0; l < width; ++l)
+      lanes[l] = lanes[l + width] > lanes[l] ? lanes[l + width] : lanes[l];
   return lanes[0];
 }
 
