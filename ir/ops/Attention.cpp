@@ -62,6 +62,7 @@ llvm::Expected<Types> infer(const Op &op) {
 }
 
 void gradient(GradContext &g) {
+  assert(!g.dOut(1) && "lse is for the gradient op alone");
   bool bias = g.needs(3);
   Attrs attrs = g.attrs();
   attrs.set("bias_grad", int64_t(bias));

@@ -21,16 +21,30 @@ llvm::Expected<Types> infer(const Op &op) {
   return check.done({check.in(0), row, row});
 }
 
+// mean and rstd may be read by others too, if the model exports them.
 void gradient(GradContext &g) {
-  bool affine = g.needs(1) || g.needs(2);
-  llvm::Expected<Op *> made =
-      g.create(kLayerNormGrad, {g.dOut(), g.in(0), g.out(1), g.out(2), g.in(1)},
-               {{"axis", g.attrs().getInt("axis")}, {"affine", int64_t(affine)}});
-  Op *op = llvm::cantFail(std::move(made));
-  g.setGrad(0, op->result(0));
-  for (unsigned i : {1u, 2u})
-    if (g.needs(i))
-      g.setGrad(i, op->result(i));
+  Value *x = g.in(0), *mean = g.out(1), *rstd = g.out(2), *dx = nullptr;
+  auto add = [&](Value *part) { dx = dx ? g.add(dx, part) : g.expand(part, x->type().dims); };
+  if (g.dOut(0)) {
+    bool affine = g.needs(1) || g.needs(2);
+    llvm::Expected<Op *> made =
+        g.create(kLayerNormGrad, {g.dOut(), x, mean, rstd, g.in(1)},
+                 {{"axis", g.attrs().getInt("axis")}, {"affine", int64_t(affine)}});
+    Op *op = llvm::cantFail(std::move(made));
+    add(op->result(0));
+    for (unsigned i : {1u, 2u})
+      if (g.needs(i))
+        g.setGrad(i, op->result(i));
+  }
+  if (x->type().numElements() != 0) {
+    double n = double(x->type().numElements()) / double(mean->type().numElements());
+    if (g.dOut(1))
+      add(perRow(g, g.scale(g.dOut(1), 1 / n)));
+    if (g.dOut(2))
+      add(rstdGradient(g, g.dOut(2), rstd, g.sub(x, perRow(g, mean))));
+  }
+  if (dx)
+    g.setGrad(0, dx);
 }
 
 Cost cost(const Op &op) {

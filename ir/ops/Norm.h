@@ -2,6 +2,7 @@
 // What layer_norm and rms_norm share: rows are normalised over the dims [axis, rank).
 #pragma once
 
+#include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
 
 namespace shardc {
@@ -20,6 +21,20 @@ inline NormDims checkNorm(OpCheck &check, unsigned x, bool hasEps) {
   if (hasEps && !(check.number("eps") >= 0))
     check.fail("attribute 'eps': got a negative number, wanted one from 0 on");
   return NormDims(check.in(x).dims, axis);
+}
+
+/// One number each row, with 1 for the row's dims, so that it broadcasts to operand 0.
+inline Value *perRow(GradContext &g, Value *statistic) {
+  Dims dims = statistic->type().dims;
+  dims.resize(g.in(0)->type().dims.size(), 1);
+  return g.reshape(statistic, dims);
+}
+
+/// What a use of rstd itself adds to the gradient of x: -drstd rstd^3 (x - mean) / n.
+inline Value *rstdGradient(GradContext &g, Value *drstd, Value *rstd, Value *centered) {
+  double n = double(centered->type().numElements()) / double(rstd->type().numElements());
+  Value *cube = g.mul(rstd, g.mul(rstd, rstd));
+  return g.mul(perRow(g, g.scale(g.mul(drstd, cube), -1 / n)), centered);
 }
 
 inline int64_t normAxis(const Op &op, const Type &x) {

@@ -18,13 +18,22 @@ llvm::Expected<Types> infer(const Op &op) {
 }
 
 void gradient(GradContext &g) {
-  llvm::Expected<Op *> made =
-      g.create(kRmsNormGrad, {g.dOut(), g.in(0), g.out(1), g.in(1)},
-               {{"axis", g.attrs().getInt("axis")}, {"affine", int64_t(g.needs(1))}});
-  Op *op = llvm::cantFail(std::move(made));
-  g.setGrad(0, op->result(0));
-  if (g.needs(1))
-    g.setGrad(1, op->result(1));
+  Value *x = g.in(0), *rstd = g.out(1), *dx = nullptr;
+  if (g.dOut(0)) {
+    llvm::Expected<Op *> made =
+        g.create(kRmsNormGrad, {g.dOut(), x, rstd, g.in(1)},
+                 {{"axis", g.attrs().getInt("axis")}, {"affine", int64_t(g.needs(1))}});
+    Op *op = llvm::cantFail(std::move(made));
+    dx = op->result(0);
+    if (g.needs(1))
+      g.setGrad(1, op->result(1));
+  }
+  if (g.dOut(1) && x->type().numElements() != 0) {
+    Value *part = rstdGradient(g, g.dOut(1), rstd, x);
+    dx = dx ? g.add(dx, part) : part;
+  }
+  if (dx)
+    g.setGrad(0, dx);
 }
 
 Cost cost(const Op &op) {

@@ -29,6 +29,11 @@ void normCases(OpCases &cases) {
   cases.push_back({&kLayerNorm, "Plain", {x({2, 3, 4})}, norm(-1)});
   cases.push_back({&kLayerNorm, "NoBias", {x({2, 3, 4}), x({4})}, norm(2)});
   cases.push_back({&kLayerNorm, "TwoDims", {x({2, 3, 4}), x({3, 4}), x({3, 4})}, norm(1, 0.1)});
+  cases.push_back({&kLayerNorm, "Statistics", {x({2, 3, 4}), x({4}), x({4})}, norm(-1), {0, 1, 2}});
+  cases.push_back({&kLayerNorm, "OnlyMean", {x({2, 3, 4})}, norm(1), {1}});
+  cases.push_back({&kLayerNorm, "OnlyRstd", {x({2, 3, 4})}, norm(1), {2}});
+  cases.push_back({&kRmsNorm, "Statistics", {x({2, 3, 4}), x({4})}, norm(-1), {0, 1}});
+  cases.push_back({&kRmsNorm, "OnlyRstd", {x({2, 3, 4}), x({4})}, norm(-1), {1}});
   cases.push_back({&kLayerNorm, "NoRows", {x({0, 4}), x({4}), x({4})}, norm(-1)});
   cases.push_back({&kLayerNormGrad,
                    "Affine",
