@@ -75,7 +75,8 @@ TEST(ArrayFile, NamesTheTypesThatItHasNoUseFor) {
 TEST(ArrayFile, RefusesWhatIsNoFile) {
   EXPECT_EQ(messageOf(ArrayFile::open("/nowhere/a.npz")),
             "/nowhere/a.npz: cannot be opened: No such file or directory");
-  EXPECT_EQ(messageOf(ArrayFile::open("/dev/zero")), "/dev/zero: is not a file");
+  EXPECT_EQ(messageOf(ArrayFile::open("/dev/zero")),
+            "/dev/zero: is not a file: got a folder or device, wanted a regular file");
   TemporaryFolder folder;
   EXPECT_EQ(messageOf(ArrayFile::open(folder.write("a", ""))),
             "a: is no .safetensors or .npz file: got 0 bytes");
