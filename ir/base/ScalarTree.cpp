@@ -196,6 +196,8 @@ int16_t Typer::add(ScalarInstr instr) {
 }
 
 int16_t Typer::convert(int16_t reg, DType to) {
+  if (!tree_.error.empty()) // then `reg` is none
+    return 0;
   if (program.code[reg].dtype == to)
     return reg;
   return add({.code = ScalarCode::Convert, .dtype = to, .args = {reg, -1, -1}});

@@ -254,4 +254,41 @@ TEST(ScalarExpr, hostileTextIsRefusedNotFollowed) {
   EXPECT_EQ(error(sum).substr(0, 6), "column");
 }
 
+// What parses can be run: the parser makes no code that the evaluation does not know.
+TEST(ScalarExpr, randomTextIsRefusedOrRuns) {
+  static constexpr llvm::StringRef kTokens[] = {
+      "a",    "b",   "c",     "+",      "-",    "*",   "/",    "%",     "(",
+      ")",    "?",   ":",     "<",      "<=",   "==",  "!=",   "&&",    "||",
+      "!",    "1",   "2.5",   "pow(",   "max(", ",",   "exp(", "i64(",  "f16(",
+      "f64(", "u8(", "bool(", "isnan(", "inf",  "nan", "abs(", "sign(", "round("};
+  constexpr DType kTypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16,
+                              DType::I32, DType::I64, DType::U8,  DType::Bool};
+  uint32_t state = 1;
+  auto draw = [&](uint32_t below) {
+    state = state * 1664525 + 1013904223;
+    return (state >> 16) % below;
+  };
+  unsigned ran = 0;
+  for (unsigned round = 0; round < 60000; ++round) {
+    std::string text;
+    for (unsigned i = 0, n = 1 + draw(9); i < n; ++i)
+      text += kTokens[draw(std::size(kTokens))];
+    text.append(llvm::StringRef(text).count('(') -
+                    std::min(llvm::StringRef(text).count('('), llvm::StringRef(text).count(')')),
+                ')');
+    DType types[3] = {kTypes[draw(8)], kTypes[draw(8)], kTypes[draw(8)]}, result = kTypes[draw(8)];
+    auto program = parseScalarExpr(text, types, result);
+    if (!program) {
+      EXPECT_EQ(llvm::toString(program.takeError()).substr(0, 7), "column ");
+      continue;
+    }
+    Tensor a = Tensor::splat(types[0], {2}, 3), b = Tensor::splat(types[1], {1}, -1),
+           c = Tensor::splat(types[2], {2}, 0);
+    Tensor y = evaluate(*program, {&a, &b, &c}, {2});
+    EXPECT_EQ(y.dtype(), result) << text;
+    ++ran;
+  }
+  EXPECT_GT(ran, 1000u);
+}
+
 } // namespace
