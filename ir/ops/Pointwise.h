@@ -12,7 +12,8 @@ namespace shardc {
 Cost pointwiseCost(const Op &op);
 
 /// The gradient is zero wherever there is one (sign, floor ...): nothing is set, as torch does.
-inline void zeroGradient(GradContext &) {}
+/// Static, since GCC with -fsanitize does not take an inline function's address for a constant.
+static inline void zeroGradient(GradContext &) {}
 
 inline constexpr const char *kTruthValue = "its result is a truth value";
 
