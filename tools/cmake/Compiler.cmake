@@ -18,10 +18,14 @@ add_library(shardc_options INTERFACE)
 target_include_directories(shardc_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_include_directories(shardc_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${CMAKE_BINARY_DIR}/generated)
 target_compile_definitions(shardc_options INTERFACE SHARDC_VERSION="${PROJECT_VERSION}")
-target_compile_options(shardc_options INTERFACE
-  -Wall -Wextra -Wno-unused-parameter -fno-exceptions -fno-rtti
-  # GCC's that are wrong more often than right, each in its own way in each version and optimisation level.
-  -Wno-maybe-uninitialized -Wno-dangling-pointer $<$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>:-Wno-dangling-reference>)
+if(CMAKE_BUILD_TYPE STREQUAL Dev)
+  # Without GCC's that are wrong more often than right, each in its own way in each version and optimisation level.
+  target_compile_options(shardc_options INTERFACE -Wall -Wextra -Wno-unused-parameter
+    -fno-exceptions -fno-rtti -Wno-maybe-uninitialized -Wno-dangling-pointer
+    $<$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>:-Wno-dangling-reference>)
+else() # warnings are for those who work on Shardc
+  target_compile_options(shardc_options INTERFACE -fno-exceptions -fno-rtti -w)
+endif()
 target_link_libraries(shardc_options INTERFACE ${LLVM_SUPPORT_LIBS})
 
 set(SHARDC_SANITIZE "" CACHE STRING "sanitizers, as after -fsanitize=")
