@@ -7,6 +7,7 @@
 #include "tools/common/Report.h"
 #include "tools/train/Flags.h"
 #include "tools/train/Progress.h"
+#include "tools/train/Threads.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -105,4 +106,7 @@ int run(int argc, char **argv) {
 } // namespace
 } // namespace shardc
 
-int main(int argc, char **argv) { return shardc::run(argc, argv); }
+int main(int argc, char **argv) {
+  shardc::shortenSpinning(argv);
+  return shardc::run(argc, argv);
+}
