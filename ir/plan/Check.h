@@ -50,8 +50,12 @@ llvm::SmallVector<int64_t, 4> stridesOf(const plan::Ref &ref);
 bool elementsAreDisjoint(const plan::Ref &ref);
 /// Does the operand cover all bytes that it spans? Requires: disjoint elements.
 bool isDense(const plan::Ref &ref);
-/// Same bytes for the same indices.
-bool sameLayout(const plan::Ref &a, const plan::Ref &b);
+/// The same, from the start of its space.
+Range touchedAddresses(const plan::Plan &plan, const plan::Ref &ref);
+/// Same addresses for the same indices.
+bool sameLayout(const plan::Plan &plan, const plan::Ref &a, const plan::Ref &b);
+/// Is input `index` written over, element by element, by a result of the command?
+bool isOverwritten(const plan::Command &command, int index);
 
 /// First position of each program, and at the end the number of all commands.
 std::vector<uint64_t> programStarts(const plan::Plan &plan);

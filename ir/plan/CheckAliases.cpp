@@ -7,9 +7,11 @@ using namespace llvm;
 namespace shardc::check {
 namespace {
 
-bool overlap(const plan::Ref &a, const plan::Ref &b) {
-  return !a.absent() && !b.absent() && a.buffer() == b.buffer() &&
-         touchedBytes(a)->overlaps(*touchedBytes(b));
+/// In memory, be it in one buffer or in two.
+bool overlap(const plan::Plan &plan, const plan::Ref &a, const plan::Ref &b) {
+  return !a.absent() && !b.absent() &&
+         plan.buffers(a.buffer()).space() == plan.buffers(b.buffer()).space() &&
+         touchedAddresses(plan, a).overlaps(touchedAddresses(plan, b));
 }
 
 /// What a command writes may lie over what it reads only element by element, and only declared.
@@ -21,20 +23,20 @@ Error checkCommand(const plan::Plan &plan, const plan::Command &c, unsigned p, u
     if (!elementsAreDisjoint(out))
       return fail("output " + Twine(i) + ": two elements share memory");
     for (int j = 0; j < i; ++j)
-      if (overlap(out, c.outputs(j)))
+      if (overlap(plan, out, c.outputs(j)))
         return fail("outputs " + Twine(j) + " and " + Twine(i) + " overlap");
-    if (scratch && overlap(out, c.workspace()))
+    if (scratch && overlap(plan, out, c.workspace()))
       return fail("output " + Twine(i) + " overlaps the workspace");
     unsigned over = i < c.in_place_size() ? c.in_place(i) : 0;
-    if (over && !sameLayout(out, c.inputs(over - 1)))
+    if (over && !sameLayout(plan, out, c.inputs(over - 1)))
       return fail("output " + Twine(i) + " does not lie over input " + Twine(over - 1) +
                   ", which it is said to");
     for (int j = 0; j < c.inputs_size(); ++j)
-      if (overlap(out, c.inputs(j)) && !(over && sameLayout(out, c.inputs(j))))
+      if (overlap(plan, out, c.inputs(j)) && !(over && sameLayout(plan, out, c.inputs(j))))
         return fail("output " + Twine(i) + " overlaps input " + Twine(j));
   }
   for (int j = 0; j < c.inputs_size(); ++j)
-    if (scratch && overlap(c.inputs(j), c.workspace()))
+    if (scratch && overlap(plan, c.inputs(j), c.workspace()))
       return fail("input " + Twine(j) + " overlaps the workspace");
   return Error::success();
 }

@@ -13,6 +13,7 @@ struct Access {
   Place place;
   Range bytes;
   bool write;
+  bool overwritten = false; ///< a read, by the command that puts something else in its place
 };
 
 /// Accesses of each buffer in the order of the list, the host's reading of outputs included.
@@ -23,13 +24,14 @@ std::vector<std::vector<Access>> collectAccesses(const plan::Plan &plan) {
     const plan::Program &program = plan.programs(p);
     for (int i = 0; i < program.commands_size(); ++i, ++position) {
       const plan::Command &c = program.commands(i);
-      auto add = [&](const plan::Ref &ref, bool write) {
+      auto add = [&](const plan::Ref &ref, bool write, bool overwritten = false) {
         Range bytes = ref.absent() ? Range() : *touchedBytes(ref);
         if (!bytes.empty())
-          accesses[ref.buffer()].push_back({{unsigned(p), unsigned(i), position}, bytes, write});
+          accesses[ref.buffer()].push_back(
+              {{unsigned(p), unsigned(i), position}, bytes, write, overwritten});
       };
-      for (const plan::Ref &ref : c.inputs())
-        add(ref, /*write=*/false);
+      for (int k = 0; k < c.inputs_size(); ++k)
+        add(c.inputs(k), /*write=*/false, isOverwritten(c, k));
       if (c.has_workspace())
         add(c.workspace(), /*write=*/true);
       for (const plan::Ref &ref : c.outputs())
@@ -83,7 +85,7 @@ private:
         return userError(what + ": lifetime " + life + " crosses into eval at " +
                          Twine(starts_[p]));
     for (const Access &access : accesses_[b]) {
-      uint64_t end = access.place.position + !access.place.host;
+      uint64_t end = access.place.position + !(access.place.host || access.overwritten);
       if (access.place.position < buffer.first() || end > buffer.last())
         return userError(describe(plan_, access.place) + ": uses " + what +
                          " outside its lifetime: got position " + Twine(access.place.position) +
@@ -155,7 +157,8 @@ private:
       return Error::success();
     for (const Access &later : accesses_[b])
       for (const Access &earlier : accesses_[a])
-        if (!order_.before(earlier.place, later.place))
+        if (!order_.before(earlier.place, later.place) &&
+            !(earlier.overwritten && earlier.place.position == later.place.position))
           return userError(describe(plan_, later.place) + ": uses " + describeBuffer(plan_, b) +
                            " without waiting for " + describe(plan_, earlier.place) +
                            ", which uses " + describeBuffer(plan_, a) + " at the same address");

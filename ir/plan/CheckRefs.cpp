@@ -71,8 +71,19 @@ bool isDense(const plan::Ref &ref) {
          numElements(dimsOf(ref)) * byteSize(DType(ref.dtype()));
 }
 
-bool sameLayout(const plan::Ref &a, const plan::Ref &b) {
-  if (a.buffer() != b.buffer() || a.offset() != b.offset() ||
+Range touchedAddresses(const plan::Plan &plan, const plan::Ref &ref) {
+  Range bytes = *touchedBytes(ref);
+  uint64_t start = plan.buffers(ref.buffer()).offset();
+  return {start + bytes.begin, start + bytes.end};
+}
+
+bool isOverwritten(const plan::Command &command, int index) {
+  return is_contained(command.in_place(), uint32_t(index) + 1);
+}
+
+bool sameLayout(const plan::Plan &plan, const plan::Ref &a, const plan::Ref &b) {
+  const plan::Buffer &in = plan.buffers(a.buffer()), &out = plan.buffers(b.buffer());
+  if (in.space() != out.space() || in.offset() + a.offset() != out.offset() + b.offset() ||
       byteSize(DType(a.dtype())) != byteSize(DType(b.dtype())) || dimsOf(a) != dimsOf(b))
     return false;
   auto sa = stridesOf(a), sb = stridesOf(b);

@@ -32,6 +32,7 @@ uint32_t Storage::add(llvm::StringRef name, plan::BufferKind kind, int64_t bytes
   buffer.set_persistent(persistent);
   buffer.set_layer(string(layer));
   buffer.set_first(UINT64_MAX);
+  firstOwner_.push_back(plan_.buffers_size() - 1);
   return plan_.buffers_size() - 1;
 }
 
@@ -138,6 +139,14 @@ void Storage::placeItem(const Sequence &sequence, const Item &item, uint64_t pos
   }
 }
 
+uint32_t Storage::takeOver(uint32_t operand, const Value *value, uint64_t position) {
+  plan::Buffer &old = *plan_.mutable_buffers(operand);
+  uint32_t buffer = add(value->name(), old.kind(), value->type().numBytes(), /*persistent=*/false, plan_.strings(old.layer()));
+  plan_.mutable_buffers(operand)->set_last(position); // what is read here is gone afterwards
+  firstOwner_[buffer] = firstOwner_[operand];
+  return buffer;
+}
+
 void Storage::placeResult(const Sequence &sequence, const Op &op, unsigned result, uint64_t position) {
   const Value *value = op.result(result);
   int operand = findOverwritten(sequence, op, result, position);
@@ -150,6 +159,8 @@ void Storage::placeResult(const Sequence &sequence, const Op &op, unsigned resul
       overwritten_[{&op, result}] = -1; // an accumulator lies in the bucket too; anything else stays where it is
   } else if (operand >= 0) {
     location = locationOf(sequence.layoutOf(op.operand(operand)).root);
+    if (!plan_.buffers(location.buffer).persistent() && plan_.buffers(location.buffer).kind() == plan::ACTIVATION)
+      location = {takeOver(location.buffer, value, position), 0};
   } else {
     // What the host reads after the program outlives it.
     bool output = outputRoots_.contains(value);
@@ -203,8 +214,9 @@ void Storage::pack() {
   for (const plan::Program &program : plan_.programs())
     total += program.commands_size();
   std::vector<PackItem> items;
-  std::vector<plan::Buffer *> packed;
-  for (plan::Buffer &buffer : *plan_.mutable_buffers()) {
+  std::vector<unsigned> itemOf(plan_.buffers_size());
+  for (auto [i, owner] : llvm::enumerate(firstOwner_)) {
+    plan::Buffer &buffer = *plan_.mutable_buffers(i);
     if (buffer.last() == 0)
       buffer.set_first(0); // nobody touches it: only the host
     if (buffer.persistent()) {
@@ -212,14 +224,18 @@ void Storage::pack() {
       buffer.set_last(total);
       buffer.set_offset(end);
       end += (buffer.bytes() + kAlignment - 1) / kAlignment * kAlignment;
-    } else {
+    } else if (owner == i) {
+      itemOf[i] = items.size();
       items.push_back({buffer.bytes(), buffer.first(), buffer.last()});
-      packed.push_back(&buffer);
+    } else { // lives on in the same place
+      itemOf[i] = itemOf[owner];
+      items[itemOf[i]].last = std::max(items[itemOf[i]].last, buffer.last());
     }
   }
   PackResult solution = shardc::pack(items, kAlignment);
-  for (auto [buffer, offset] : llvm::zip(packed, solution.offsets))
-    buffer->set_offset(end + offset);
+  for (auto [i, buffer] : llvm::enumerate(*plan_.mutable_buffers()))
+    if (!buffer.persistent())
+      buffer.set_offset(end + solution.offsets[itemOf[i]]);
   space.set_bytes(end + solution.height);
   space.set_lower_bound(end + solution.lowerBound);
 }

@@ -48,6 +48,8 @@ private:
   void touch(uint32_t buffer, uint64_t position);
   void placeSource(const Op &op);
   void placeItem(const Sequence &sequence, const Item &item, uint64_t position);
+  /// A buffer of its own for what an op writes over an operand: same place, other content.
+  uint32_t takeOver(uint32_t operand, const Value *value, uint64_t position);
   void placeResult(const Sequence &sequence, const Op &op, unsigned result, uint64_t position);
   /// The operand whose memory the result may take, -1 if none.
   int findOverwritten(const Sequence &sequence, const Op &op, unsigned result, uint64_t position) const;
@@ -63,6 +65,7 @@ private:
   llvm::StringMap<uint32_t> inputs_, strings_;
   std::vector<std::pair<Tensor, uint32_t>> constants_; ///< equal ones share a buffer
   llvm::DenseMap<uint64_t, llvm::SmallVector<unsigned, 1>> constantsByHash_;
+  std::vector<uint32_t> firstOwner_; ///< by buffer: the first of those that take over each other's memory
   uint32_t scalars_ = 0;
 };
 

@@ -201,8 +201,8 @@ TEST(Check, Lifetimes) {
        "update: command 0 (fused): uses buffer 3 (layer.0.grad) outside its lifetime"},
       {"training memory kept through evaluation",
        [](plan::Plan &p) { buffer(p, kGradients).set_last(6); }, "crosses into eval at 5"},
-      {"two live buffers in one place", [](plan::Plan &p) { buffer(p, kSquares).set_offset(1536); },
-       "overlaps buffer 7 (y) in address and time"},
+      {"two live buffers in one place", [](plan::Plan &p) { buffer(p, kM).set_offset(1536); },
+       "buffer 7 (y) overlaps buffer 4 (layer.0.m) in address and time"},
       {"a partial overlap",
        [](plan::Plan &p) {
          buffer(p, kSquares).set_offset(1792);
@@ -215,6 +215,39 @@ TEST(Check, Lifetimes) {
        "overlaps buffer 4 (layer.0.m) in address and time"},
   };
   expectRefused(smallPlan, list);
+}
+
+/// The squares take the place of y, which nobody reads afterwards.
+plan::Plan inPlacePlan() {
+  plan::Plan plan = smallPlan();
+  buffer(plan, kSquares).set_offset(1536);
+  buffer(plan, kY).set_last(1);
+  command(plan, 0, 1).add_in_place(1);
+  command(plan, 0, 3).mutable_inputs(0)->set_buffer(kX);
+  plan.mutable_spaces(0)->set_lower_bound(1792);
+  return plan;
+}
+
+TEST(Check, InPlace) {
+  EXPECT_EQ(verdict(inPlacePlan()), "");
+  const Damage list[] = {
+      {"read after it was overwritten",
+       [](plan::Plan &p) { command(p, 0, 3).mutable_inputs(0)->set_buffer(kY); },
+       "train: command 3 (fused): uses buffer 7 (y) outside its lifetime: got position 3, wanted "
+       "one "
+       "in [0, 1)"},
+      {"not declared", [](plan::Plan &p) { command(p, 0, 1).clear_in_place(); },
+       "train: command 1 (fused): output 0 overlaps input 0"},
+      {"lives on under the other", [](plan::Plan &p) { buffer(p, kY).set_last(2); },
+       "buffer 8 (squares) overlaps buffer 7 (y) in address and time"},
+      {"begins before the other ends", [](plan::Plan &p) { buffer(p, kSquares).set_first(0); },
+       "overlaps buffer"},
+      {"overwriter dropped", [](plan::Plan &p) { command(p, 0, 1) = command(p, 0, 0); },
+       "train: command 1 (fused): uses buffer 7 (y) outside its lifetime"},
+      {"another place", [](plan::Plan &p) { buffer(p, kSquares).set_offset(1792); },
+       "output 0 does not lie over input 0, which it is said to"},
+  };
+  expectRefused(inPlacePlan, list);
 }
 
 TEST(Check, Values) {
