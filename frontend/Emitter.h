@@ -30,6 +30,8 @@ public:
 
   Value *constant(Tensor tensor);
   Value *scalar(DType dtype, double value) { return constant(Tensor::splat(dtype, {}, value)); }
+  /// An i64; exact, which a double is not.
+  Value *integer(int64_t value) { return constant(Tensor::of<int64_t>(DType::I64, {}, {value})); }
   Value *ints(llvm::ArrayRef<int64_t> values) { return constant(Tensor::ofInts(values)); }
   /// One value everywhere; a view of a scalar where it is large.
   Value *splat(Tensor scalar, llvm::ArrayRef<int64_t> dims);

@@ -215,10 +215,9 @@ Value *Importer::shiftedLabels(Value *labels) {
     b_.fail("decoder_input_ids: got " + toString(type) + ", wanted i64 ids of 2 dims");
     return nullptr;
   }
-  auto id = [&](int64_t value) { return b_.scalar(DType::I64, double(value)); };
-  Value *start = b_.expand(id(options_.shiftRight->start), {type.dims[0], 1});
-  Value *known = b_.where(b_.emit(kEqual, {labels, id(options_.ignoreIndex)}),
-                          id(options_.shiftRight->pad), labels);
+  Value *start = b_.expand(b_.integer(options_.shiftRight->start), {type.dims[0], 1});
+  Value *known = b_.where(b_.emit(kEqual, {labels, b_.integer(options_.ignoreIndex)}),
+                          b_.integer(options_.shiftRight->pad), labels);
   return b_.concat({start, b_.sliceAxis(known, 1, 0, type.dims[1] - 1)}, 1);
 }
 
@@ -262,7 +261,7 @@ Value *Importer::maskedLabels(const onnx::NodeProto &node, Value *labels, Value 
   for (const onnx::AttributeProto &attr : node.attribute())
     if (attr.name() == "ignore_index")
       ignore = attr.i();
-  return b_.where(mask, labels, b_.scalar(labels->type().dtype, double(ignore)));
+  return b_.where(mask, b_.cast(labels, DType::I64), b_.integer(ignore));
 }
 
 void Importer::importNode(const onnx::NodeProto &node, int index) {

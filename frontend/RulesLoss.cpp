@@ -110,8 +110,8 @@ void LossNode::piecewise() {
     return;
   int64_t count = logs->type().dims[0];
   Value *labels = b_.cast(b_.reshape(n_.in(1), {count}), DType::I64);
-  Value *ignored = b_.emit(kEqual, {labels, b_.scalar(DType::I64, double(ignore_))});
-  Value *safe = b_.where(ignored, b_.scalar(DType::I64, 0), labels);
+  Value *ignored = b_.emit(kEqual, {labels, b_.integer(ignore_)});
+  Value *safe = b_.where(ignored, b_.integer(0), labels);
   Value *picked = b_.reshape(
       b_.emit(kGatherElements, {logs, b_.reshape(safe, {count, 1})}, {{"axis", int64_t(1)}}),
       {count});

@@ -275,7 +275,7 @@ void oneHot(NodeContext &n) {
   for (int64_t i = 0; i < classes; ++i)
     numbers.push_back(i);
   Value *ids = n.b.reshape(n.b.cast(n.in(0), DType::I64), dims);
-  Value *zero = n.b.scalar(DType::I64, 0), *length = n.b.scalar(DType::I64, double(classes));
+  Value *zero = n.b.integer(0), *length = n.b.integer(classes);
   ids = n.b.where(n.b.emit(kLess, {ids, zero}), n.b.emit(kAdd, {ids, length}), ids);
   Value *hot = n.b.emit(kEqual, {ids, n.b.reshape(n.b.ints(numbers), line)});
   Value *off = n.b.reshape(n.b.sliceAxis(n.in(2), 0, 0, 1), {}),

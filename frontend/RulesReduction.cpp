@@ -148,10 +148,12 @@ void rmsNorm(NodeContext &n) {
 }
 
 void cumSum(NodeContext &n) {
-  auto given = n.scalarIn(1, "the axis");
+  auto given = n.intsIn(1, "the axis");
   if (!given)
     return;
-  int64_t axis = n.axis(int64_t(*given), n.type(0).rank());
+  if (given->size() != 1)
+    return n.b.fail("the axis: got " + llvm::Twine(given->size()) + " numbers, wanted one");
+  int64_t axis = n.axis(given->front(), n.type(0).rank());
   if (n.failed())
     return;
   int64_t exclusive = n.intAttr("exclusive", 0) != 0, reverse = n.intAttr("reverse", 0) != 0;

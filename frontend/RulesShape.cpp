@@ -157,11 +157,15 @@ void constantOfShape(NodeContext &n) {
   n.set(0, n.b.splat(value, *dims));
 }
 
-template <typename T> Tensor rangeOf(DType dtype, double start, double delta, int64_t count) {
-  Tensor result(dtype, {count});
-  T *data = result.mutableData<T>();
+/// Integers wrap round at the ends of their type, as the additions of a loop would.
+template <typename T> Tensor rangeOf(const Tensor &start, const Tensor &delta, int64_t count) {
+  Tensor result(start.dtype(), {count});
   for (int64_t i = 0; i < count; ++i)
-    data[i] = T(T(start) + T(i) * T(delta));
+    if constexpr (std::is_integral_v<T>)
+      result.mutableData<T>()[i] =
+          T(uint64_t(start.asInt(0)) + uint64_t(i) * uint64_t(delta.asInt(0)));
+    else
+      result.mutableData<T>()[i] = T(T(start.asDouble(0)) + T(i) * T(delta.asDouble(0)));
   return result;
 }
 
@@ -175,17 +179,21 @@ void range(NodeContext &n) {
   double count = std::max(std::ceil((*limit - *start) / *delta), 0.0);
   if (!(count <= double(int64_t(1) << 32)))
     return n.b.fail("range has too many elements: got " + llvm::Twine(std::to_string(count)));
-  switch (DType dtype = n.type(0).dtype) {
+  const Tensor &from = *n.constantIn(0, "start"), &by = *n.constantIn(2, "delta");
+  if (n.type(2).dtype != n.type(0).dtype)
+    return n.b.fail("delta: got " + toString(n.type(2)) + ", wanted the type of start, " +
+                    toString(n.type(0)));
+  switch (n.type(0).dtype) {
   case DType::I64:
-    return n.set(0, n.b.constant(rangeOf<int64_t>(dtype, *start, *delta, count)));
+    return n.set(0, n.b.constant(rangeOf<int64_t>(from, by, int64_t(count))));
   case DType::I32:
-    return n.set(0, n.b.constant(rangeOf<int32_t>(dtype, *start, *delta, count)));
+    return n.set(0, n.b.constant(rangeOf<int32_t>(from, by, int64_t(count))));
   case DType::F32:
-    return n.set(0, n.b.constant(rangeOf<float>(dtype, *start, *delta, count)));
+    return n.set(0, n.b.constant(rangeOf<float>(from, by, int64_t(count))));
   case DType::F64:
-    return n.set(0, n.b.constant(rangeOf<double>(dtype, *start, *delta, count)));
+    return n.set(0, n.b.constant(rangeOf<double>(from, by, int64_t(count))));
   default:
-    return n.unsupported("range of " + toString(dtype));
+    return n.unsupported("a range of " + shardc::toString(n.type(0).dtype));
   }
 }
 
