@@ -187,7 +187,7 @@ bool overlap(const Array &a, const Array &b) {
 }
 
 bool sameArray(const Array &a, const Array &b) {
-  if (a.data != b.data || a.dtype != b.dtype)
+  if (a.data != b.data || byteSize(a.dtype) != byteSize(b.dtype))
     return false;
   if (a.contiguous() && b.contiguous())
     return a.numElements() == b.numElements();

@@ -63,7 +63,7 @@ private:
 /// Bytes [first, second) that an array touches. Empty if it has no elements.
 std::pair<const char *, const char *> extent(const Array &a);
 bool overlap(const Array &a, const Array &b);
-/// Same memory in the same order.
+/// Same memory in the same order, elements of equal width.
 bool sameArray(const Array &a, const Array &b);
 /// The strides of `a` seen with `dims`, to which it broadcasts as in ONNX; false if it does not.
 bool broadcastStrides(const Array &a, llvm::ArrayRef<int64_t> dims, Dims &strides);

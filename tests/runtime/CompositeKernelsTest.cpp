@@ -142,6 +142,27 @@ TEST(Attention, GradientEqualsReference) {
   }
 }
 
+// Some rows are masked in full: their probabilities are uniform, nothing flows back.
+TEST(Attention, MasksEqualReference) {
+  const double fill = -3.4028234663852886e38;
+  for (const Dims &dims : {Dims{2, 3, 5, 7}, Dims{2, 1, 1, 7}, Dims{5, 7}, Dims{2, 1, 5, 1}}) {
+    Tensor mask = noise(DType::Bool, dims, 8, 0, 2);
+    if (dims.size() == 4 && dims[2] == 5)
+      std::fill_n(mask.mutableData<uint8_t>(), dims[3], 0);
+    Tensor q = noise(kF, {2, 5, 3, 4}, 1, -2, 2), k = noise(kF, {2, 7, 3, 4}, 2, -2, 2);
+    Tensor v = noise(kF, {2, 7, 3, 6}, 3), bias = noise(kF, {1, 3, 5, 7}, 4);
+    Attrs attrs = attentionAttrs();
+    attrs.set("fill", fill);
+    expectReference({kAttention, {q, k, v, Tensor(), mask}, attrs, 2e-5});
+    expectReference({kAttention, {q, k, v, bias, mask}, attrs, 2e-5});
+    Tensor dout = noise(kF, {2, 5, 3, 6}, 5), out = noise(kF, {2, 5, 3, 6}, 6);
+    Tensor lse = noise(kF, {2, 3, 5}, 7, 4.5, 5);
+    lse.mutableData<double>()[0] = fill;
+    attrs.set("bias_grad", int64_t(1));
+    expectReference({kAttentionGrad, {dout, q, k, v, out, lse, bias, mask}, attrs, 1e-4});
+  }
+}
+
 TEST(CrossEntropy, EqualsReference) {
   for (const Dims &dims : {Dims{1, 1}, Dims{6, 11}, Dims{33, 4100}, Dims{0, 3}}) {
     Tensor logits = noise(kF, dims, 1, -5, 5);
