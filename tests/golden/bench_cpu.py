@@ -62,7 +62,8 @@ def main():
         def torch():
             text = timed([a.torch, f"{a.shared}/peers/torch_cpu_train.py", "t5-small", "--batch", a.batch, "--threads", a.threads,
                           "--steps", a.steps], a.threads)[2]
-            return json.loads(text[text.index("ROW") + 3:].splitlines()[0])["ms"]
+            row = next(line for line in text.splitlines() if line.startswith("ROW {"))  # between warnings
+            return json.loads(row.removeprefix("ROW "))["ms"]
 
         start = compiling + shardc(1, "first")[0]
         ours, theirs, rss = [], [], 0
