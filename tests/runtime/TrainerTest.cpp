@@ -5,6 +5,7 @@
 #include "TestFiles.h"
 #include "ir/base/Error.h"
 #include "runtime/Weights.h"
+#include "tests/runtime/KernelHarness.h"
 #include "llvm/Support/JSON.h"
 #include <gtest/gtest.h>
 
@@ -145,6 +146,19 @@ TEST_F(TrainerTest, EvaluatesEveryRowOnce) {
   EXPECT_NEAR(evals[0].loss, (9 + 1 + 16 + 1 + 25) / 5.0, 1e-9);
   EXPECT_EQ(evals[0].samples, 5);
   EXPECT_EQ(evals[0].accuracy, 1.0); // "correct" of the fake counts all rows
+}
+
+TEST_F(TrainerTest, AllocatesNothingInAStep) {
+  options.outputDir = folder.path("out");
+  options.maxSteps = 9; // over several epochs, shuffled
+  options.shuffle = true;
+  std::unique_ptr<Trainer> trainer = llvm::cantFail(Trainer::create(plan, executor, options));
+  llvm::cantFail(trainer->openOutputs());
+  uint64_t after[9];
+  auto onStep = [&](const StepReport &r, int64_t) { after[r.step - 1] = host::allocations(); };
+  llvm::cantFail(trainer->run({onStep, {}, nullptr}));
+  EXPECT_GT(after[0], 0u);
+  EXPECT_EQ(after[8], after[0]);
 }
 
 TEST_F(TrainerTest, CountsEpochs) {
