@@ -7,8 +7,9 @@
 //                   pow max min mod abs sign exp log sqrt sin cos tanh erf ceil floor round
 //                   isnan isinf, and cast-like f32(x) f64(x) f16(x) bf16(x) i32(x) i64(x) u8(x) bool(x)
 //                   keep(p, id, batch_major): 0 or 1/(1-p), drawn for the element (Philox)
-// Names are inputs (a, b, c of an op; x0, x1 ... of a fused group) or earlier lines (t0, t1 ...).
-// round is to nearest even. Floats are computed in their own type (f16 and bf16: in f32, and rounded where
+// Names are inputs (a, b, c of an op; x0, x1 ... of a fused group), earlier lines (t0, t1 ...), inf or nan.
+// A line converts to its type; inside an expression types must agree, only numbers and keep adapt.
+// round is to nearest even; max and min are NaN if one operand is; float to integer truncates and saturates. Floats are computed in their own type (f16 and bf16: in f32, and rounded where
 // a line or cast gives them that type); i32, i64 and u8 in that type with wrap-around; % and mod follow
 // ONNX Mod (integer: sign of divisor; float: fmod). Division of integers truncates; by zero gives 0.
 #pragma once
