@@ -127,6 +127,11 @@ llvm::Expected<Array> HostExecutor::bind(const plan::Ref &ref, llvm::StringRef p
     a.strides.assign(ref.strides().begin(), ref.strides().end());
   if (a.strides.size() != a.dims.size())
     return bad("strides: got " + llvm::Twine(a.strides.size()) + ", wanted one for each dim");
+  // Where a stride moves nothing, what it says is of no account, so kernels see a plain one.
+  Dims plain = rowMajorStrides(a.dims);
+  for (size_t i = 0; i < a.dims.size(); ++i)
+    if (*elements == 0 || a.dims[i] == 1)
+      a.strides[i] = plain[i];
   const int64_t size = byteSize(a.dtype), bytes = plan_.buffers(ref.buffer()).bytes();
   if (ref.offset() > uint64_t(bytes) || ref.offset() % size)
     return bad("offset: got " + llvm::Twine(ref.offset()) + ", wanted a multiple of " +

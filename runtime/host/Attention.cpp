@@ -15,7 +15,7 @@ public:
         out_(b.out[0]), lse_(b.out[1].as<T>()), scalars_(b.scalars) {}
 
   void run() override {
-    parallelTasks(shape_.batch * shape_.heads,
+    parallelTasks(shape_.batch * shape_.heads, shape_.headCost(),
                   [&](int64_t task, int) { head(task / shape_.heads, task % shape_.heads); });
   }
 

@@ -24,6 +24,8 @@ struct AttentionShape {
   int64_t id = 0, batchMajor = 0, blockRows = 1;
   Dims biasStrides, maskStrides; ///< over the scores; empty: absent
 
+  /// Multiplications of one head, forward.
+  double headCost() const { return double(queries * keys) * double(depth + valueDepth); }
   Dims scores() const { return {batch, heads, queries, keys}; }
   Dims out() const { return {batch, queries, heads, valueDepth}; }
   Dims lse() const { return {batch, heads, queries}; }

@@ -34,7 +34,9 @@ public:
     int64_t groupBatch = sharedBatch_ ? 1 : batch, groupHeads = sharedHeads_ ? 1 : heads;
     if (batch * heads == 0)
       return;
-    parallelTasks(groupBatch * groupHeads, [&](int64_t group, int) {
+    int64_t groups = groupBatch * groupHeads;
+    double cost = 3 * shape_.headCost() * double(batch * heads) / double(groups);
+    parallelTasks(groups, cost, [&](int64_t group, int) {
       int64_t b0 = group / groupHeads, h0 = group % groupHeads;
       for (int64_t b = b0; b < (sharedBatch_ ? batch : b0 + 1); ++b)
         for (int64_t h = h0; h < (sharedHeads_ ? heads : h0 + 1); ++h)

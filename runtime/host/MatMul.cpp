@@ -43,12 +43,7 @@ public:
       auto [a, b] = at(i);
       gemm<T>(m_, n_, k_, T(1), a, b, beta_, y_ + i * m_ * n_, n_);
     };
-    if (double(count_) * double(m_ * n_) * double(k_) < 1 << 16) {
-      for (int64_t i = 0; i < count_; ++i)
-        one(i, 0);
-      return;
-    }
-    parallelTasks(count_, one);
+    parallelTasks(count_, double(m_) * double(n_) * double(k_), one);
   }
 
 private:

@@ -28,8 +28,9 @@ void parallelFor(int64_t n, int64_t grain, llvm::function_ref<void(int64_t, int6
   }
 }
 
-void parallelTasks(int64_t n, llvm::function_ref<void(int64_t, int)> body) {
-  if (n <= 1 || omp_in_parallel() || numThreads() == 1) {
+void parallelTasks(int64_t n, double cost, llvm::function_ref<void(int64_t, int)> body) {
+  constexpr double kWorthTheThreads = 1 << 19; // some ten microseconds
+  if (n <= 1 || double(n) * cost < kWorthTheThreads || omp_in_parallel() || numThreads() == 1) {
     for (int64_t i = 0; i < n; ++i)
       body(i, 0);
     return;
@@ -48,7 +49,7 @@ void parallelFor(int64_t n, int64_t, llvm::function_ref<void(int64_t, int64_t, i
     body(0, n, 0);
 }
 
-void parallelTasks(int64_t n, llvm::function_ref<void(int64_t, int)> body) {
+void parallelTasks(int64_t n, double, llvm::function_ref<void(int64_t, int)> body) {
   for (int64_t i = 0; i < n; ++i)
     body(i, 0);
 }

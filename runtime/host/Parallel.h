@@ -18,8 +18,9 @@ constexpr int kHostSlots = 16;
 void parallelFor(int64_t n, int64_t grain,
                  llvm::function_ref<void(int64_t begin, int64_t end, int slot)> body);
 
-/// As above, one unit after another to whoever is free: for few, heavy or uneven units.
-void parallelTasks(int64_t n, llvm::function_ref<void(int64_t task, int slot)> body);
+/// As above, one unit after another to whoever is free: for few, heavy or uneven units. `cost` is
+/// what one takes, in multiplications or so: little work stays on the calling thread.
+void parallelTasks(int64_t n, double cost, llvm::function_ref<void(int64_t task, int slot)> body);
 
 int numThreads();
 
