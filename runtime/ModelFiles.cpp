@@ -75,12 +75,12 @@ llvm::Error ModelFiles::checkModel() {
       file = parameter.source().file();
       break;
     }
-  if (plan_.model().sha256().empty() || !llvm::sys::fs::exists(placeOf(file)))
+  if (plan_.model().hash().empty() || !llvm::sys::fs::exists(placeOf(file)))
     return llvm::Error::success();
   auto buffer = open(file);
   if (!buffer)
     return buffer.takeError();
-  if (fileHash((*buffer)->getBuffer()) != plan_.model().sha256())
+  if (fileHash((*buffer)->getBuffer()) != plan_.model().hash())
     return userError((*buffer)->getBufferIdentifier() +
                          ": the model file changed after the plan was made",
                      "compile the plan again, or give --weights FILE.safetensors");

@@ -22,7 +22,7 @@ public:
     os_ << "plan v" << plan_.version() << " ranks=" << plan_.ranks() << " zero=" << plan_.zero()
         << " batch=" << plan_.batch() << " accumulate=" << plan_.accumulate() << "\n";
     os_ << "model " << quoted(plan_.model().path()) << " opset=" << plan_.model().opset()
-        << " sha256=" << printable(plan_.model().sha256()) << "\n";
+        << " hash=" << printable(plan_.model().hash()) << "\n";
     os_ << "options";
     printAttrs(plan_.options());
     os_ << "\n\n";

@@ -61,7 +61,7 @@ private:
   void writeModel() {
     const plan::Model &m = plan_.model();
     text("path", m.path());
-    text("sha256", m.sha256());
+    text("hash", m.hash());
     json_.attribute("file_bytes", m.file_bytes());
     json_.attribute("ir_version", m.ir_version());
     json_.attribute("opset", m.opset());

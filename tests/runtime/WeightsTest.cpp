@@ -23,7 +23,7 @@ struct WeightsTest : testing::Test {
     float values[3] = {1.5, -2.5, 7};
     std::string bytes = "abc" + std::string(reinterpret_cast<char *>(values), 12);
     plan.mutable_model()->set_path("model.onnx");
-    plan.mutable_model()->set_sha256(fileHash(bytes));
+    plan.mutable_model()->set_hash(fileHash(bytes));
     for (int i = 0; i < 2; ++i) {
       auto *source = plan.mutable_parameters(i)->mutable_source();
       source->set_kind(plan::ValueSource::FILE);
@@ -90,7 +90,7 @@ TEST_F(WeightsTest, RefuseAModelThatChanged) {
   std::string path = modelFile();
   folder.write("model.onnx", "other");
   EXPECT_EQ(load(), "model.onnx: the model file changed after the plan was made");
-  plan.mutable_model()->clear_sha256();
+  plan.mutable_model()->clear_hash();
   EXPECT_EQ(load(),
             "model.onnx/w: weights lie past the end of the file: got 5 bytes, wanted at least 11");
   llvm::sys::fs::remove(path);

@@ -135,7 +135,7 @@ Expected<CompileOptions> compileOptions() {
 plan::Model describe(const OnnxModel &model) {
   plan::Model m;
   m.set_path(model.path().str());
-  m.set_sha256(model.hash().str());
+  m.set_hash(model.hash().str());
   m.set_ir_version(model.irVersion());
   m.set_opset(model.opset());
   m.set_producer(model.producer());
