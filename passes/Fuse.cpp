@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph/Builder.h"
-#include "ir/graph/Fold.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/EquivalenceClasses.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "passes/FusedBody.h"
 #include "passes/Passes.h"

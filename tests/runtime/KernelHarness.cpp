@@ -22,6 +22,8 @@ void *operator new(size_t bytes) {
   std::abort();
 }
 void *operator new[](size_t bytes) { return operator new(bytes); }
+void *operator new(size_t bytes, const std::nothrow_t &) noexcept { return operator new(bytes); }
+void *operator new[](size_t bytes, const std::nothrow_t &) noexcept { return operator new(bytes); }
 void operator delete(void *p) noexcept { std::free(p); }
 void operator delete[](void *p) noexcept { std::free(p); }
 void operator delete(void *p, size_t) noexcept { std::free(p); }
