@@ -69,10 +69,10 @@ inline double expNegative(double x) { return std::exp(x); }
 inline float log(float x) {
   bool tiny = x < 1.175494351e-38f;
   float a = tiny ? x * 8388608.0f : x;
-  int32_t bits = std::bit_cast<int32_t>(a);
-  int32_t e = int32_t(uint32_t(bits) - 0x3f2aaaabu) & int32_t(0xff800000);
+  // Unsigned: where x is not positive this wraps around, and the result is replaced below.
+  uint32_t bits = std::bit_cast<uint32_t>(a), e = (bits - 0x3f2aaaabu) & 0xff800000u;
   float m = std::bit_cast<float>(bits - e) - 1.0f;
-  float i = fma(float(e), 1.19209290e-7f, tiny ? -23.0f : 0.0f);
+  float i = fma(float(int32_t(e)), 1.19209290e-7f, tiny ? -23.0f : 0.0f);
   float s = m * m;
   float r = -0.130310059f, t = 0.140869141f;
   r = fma(r, s, -0.121484190f);
