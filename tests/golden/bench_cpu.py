@@ -3,7 +3,7 @@
 
 BIN is a release build; PYTHON has torch and transformers (peers/torch_cpu_train.py of DIR). fp32, dropout 0, AdamW, clipping,
 src = tgt = 128. Prints the step times and their ratio, resident memory beside the plan's arena, and the time from the command
-line to the end of the first step (compiled, checked, loaded, trained, ended).
+line to the end of the first step (compiled, checked, loaded, first step in the log).
 """
 import argparse
 import json
@@ -51,13 +51,25 @@ def main():
              "--dim", f"batch={a.batch},src=128,tgt=128"], a.threads)
         plan = json.loads(timed([f"{a.bin}/shardc-inspect", f"{tmp}/m.plan", "--json"], a.threads)[2])
 
+        def command(steps, out):
+            return [f"{a.bin}/shardc-train", f"{tmp}/m.plan", "--data", f"{tmp}/data.safetensors", "--init-weights", "normal",
+                    "--max-steps", str(steps), "--learning-rate", "3e-5", "--output-dir", f"{tmp}/{out}", "--quiet"]
+
+        def first_step():
+            log, begin = f"{tmp}/first/log.jsonl", time.time()
+            child = subprocess.Popen(command(1, "first"), stdout=subprocess.DEVNULL)
+            while child.poll() is None and not (os.path.exists(log) and os.path.getsize(log)):
+                time.sleep(0.01)
+            seconds = time.time() - begin
+            if child.wait():
+                raise SystemExit("shardc-train fails")
+            return seconds
+
         def shardc(steps, out):
-            train = [f"{a.bin}/shardc-train", f"{tmp}/m.plan", "--data", f"{tmp}/data.safetensors", "--init-weights", "normal",
-                     "--max-steps", steps, "--learning-rate", "3e-5", "--output-dir", f"{tmp}/{out}"]
-            seconds, rss, _ = timed(train, a.threads)
+            _, rss, _ = timed(command(steps, out), a.threads)
             with open(f"{tmp}/{out}/log.jsonl") as f:
                 times = [r["step_ms"] for r in map(json.loads, f) if "step_ms" in r]
-            return seconds, rss, statistics.median(times[2:]) if steps > 2 else None
+            return rss, statistics.median(times[2:])
 
         def torch():
             text = timed([a.torch, f"{a.shared}/peers/torch_cpu_train.py", "t5-small", "--batch", a.batch, "--threads", a.threads,
@@ -65,10 +77,10 @@ def main():
             row = next(line for line in text.splitlines() if line.startswith("ROW {"))  # between warnings
             return json.loads(row.removeprefix("ROW "))["ms"]
 
-        start = compiling + shardc(1, "first")[0]
+        start = compiling + first_step()
         ours, theirs, rss = [], [], 0
         for r in range(a.rounds):
-            _, resident, ms = shardc(a.steps + 2, f"round-{r}")
+            resident, ms = shardc(a.steps + 2, f"round-{r}")
             rss = max(rss, resident)
             ours.append(ms)
             theirs.append(torch())
