@@ -26,7 +26,6 @@ struct CompileOptions {
   std::optional<double> dropout; ///< sets every dropout ratio
   std::string machine = "cpu";   ///< built-in name or JSON file
   std::string target = "cpu";
-  std::optional<uint64_t> memory; ///< bytes per rank: the promise
 };
 
 } // namespace shardc

@@ -10,9 +10,9 @@ llvm::Error setDropout(Graph &graph, const CompileOptions &options) {
     llvm::StringRef ratio = op.is(kDropout) ? "p" : op.is(kAttention) ? "dropout" : "";
     if (ratio.empty())
       continue;
-    if (options.dropout && (op.is(kDropout) || op.attrs.getFloat(ratio) != 0))
+    if (options.dropout && (op.is(kDropout) || op.attrs.getFloat(ratio, 0) != 0))
       op.attrs.set(ratio, *options.dropout);
-    if (op.is(kDropout) && op.attrs.getFloat(ratio) == 0) {
+    if (op.is(kDropout) && op.attrs.getFloat(ratio, 0) == 0) {
       graph.replaceAllUses(op.result(), op.operand(0));
       graph.erase(&op);
     }

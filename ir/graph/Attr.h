@@ -41,7 +41,11 @@ public:
   bool has(llvm::StringRef name) const { return find(name); }
   /// Requires: present, of that type.
   int64_t getInt(llvm::StringRef name) const { return std::get<int64_t>(*find(name)); }
-  double getFloat(llvm::StringRef name) const { return std::get<double>(*find(name)); }
+  /// An integer counts as a number, as in `infer`: IR text may say 1 for 1.0.
+  double getFloat(llvm::StringRef name) const {
+    const Attr &attr = *find(name);
+    return std::holds_alternative<int64_t>(attr) ? double(std::get<int64_t>(attr)) : std::get<double>(attr);
+  }
   llvm::StringRef getString(llvm::StringRef name) const { return std::get<std::string>(*find(name)); }
   const Ints &getInts(llvm::StringRef name) const { return std::get<Ints>(*find(name)); }
   const Tensor &getTensor(llvm::StringRef name) const { return std::get<Tensor>(*find(name)); }

@@ -49,8 +49,8 @@ Value *matchWeights(Value *weights, Parts &parts) {
   if (Value *before; unary(weights, kDropout, before) && usedOnce(before)) {
     const Attrs &attrs = weights->op()->attrs;
     parts.dropout = attrs.getFloat("p");
-    parts.id = attrs.getInt("id");
-    parts.batchMajor = attrs.getInt("batch_major");
+    parts.id = attrs.getInt("id", 0);
+    parts.batchMajor = attrs.getInt("batch_major", 0);
     weights = before;
   }
   Value *scores;

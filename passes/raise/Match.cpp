@@ -87,7 +87,7 @@ bool meanOfLastDim(const Value *value, Value *&x) {
     return false;
   Ints axes = sum->op()->attrs.getInts("axes");
   int64_t last = x->type().rank() - 1, n = x->type().dim(last);
-  return axes.size() == 1 && (axes[0] == last || axes[0] == -1) && sum->op()->attrs.getInt("keep_dims") &&
+  return axes.size() == 1 && (axes[0] == last || axes[0] == -1) && sum->op()->attrs.getInt("keep_dims", 0) &&
          std::abs(factor * n - 1) < 1e-6;
 }
 
