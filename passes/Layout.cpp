@@ -49,7 +49,7 @@ static std::optional<Dims> reshapeStrides(llvm::ArrayRef<int64_t> from, llvm::Ar
 
 std::optional<Layout> viewLayout(const Op &view, const Layout &operand) {
   const Dims &from = view.operand(0)->type().dims, &to = view.result()->type().dims;
-  Layout result{operand.root, operand.offset, {}};
+  Layout result{operand.root, operand.offset, {}, operand.rankStride};
   if (view.is(kReshape)) {
     std::optional<Dims> strides = reshapeStrides(from, operand.strides, to);
     if (!strides)
@@ -64,6 +64,11 @@ std::optional<Layout> viewLayout(const Op &view, const Layout &operand) {
       result.offset += to[i] > 0 ? starts[i] * operand.strides[i] : 0;
       result.strides.push_back(operand.strides[i] * steps[i]);
     }
+  } else if (view.is(kCollectiveDone)) {
+    result.strides = operand.strides;
+  } else if (view.is(kRankSlice)) {
+    result.strides = operand.strides;
+    result.rankStride = to[0] * operand.strides[0];
   } else {
     assert(view.is(kExpand));
     int64_t extra = int64_t(to.size()) - int64_t(from.size());

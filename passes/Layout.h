@@ -8,11 +8,12 @@
 namespace shardc {
 
 /// `root` is what a non-view op defined; element [i0, i1 ...] of the value is root's element
-/// offset + sum(i * stride). Strides count elements; 0 where a dim is broadcast.
+/// offset + rank * rankStride + sum(i * stride). Strides count elements; 0 where a dim is broadcast.
 struct Layout {
   Value *root = nullptr;
   int64_t offset = 0;
   Dims strides;
+  int64_t rankStride = 0; ///< not 0: a slice of a sharded array
 };
 
 /// Row-major in its own memory.

@@ -17,15 +17,24 @@ llvm::StringRef toString(Optimizer optimizer);
 enum class Precision : uint8_t { Fp32, Fp64 };
 llvm::StringRef toString(Precision precision);
 
+/// Which micro-step of an update a program is. `Only`: there is one.
+enum class MicroStep : uint8_t { Only, First, Middle, Last };
+
 struct CompileOptions {
   unsigned ranks = 1;
   unsigned zero = 0;
   unsigned accumulate = 1;
+  MicroStep microStep = MicroStep::Only;
+  uint64_t bucketBytes = 0;              ///< `--bucket SIZE`; 0: by layer
+  std::optional<uint64_t> prefetchLimit; ///< bytes of gathered buckets at one time, in use or ahead; default: the two largest neighbours
   Optimizer optimizer = Optimizer::AdamW;
   Precision precision = Precision::Fp32;
   std::optional<double> dropout; ///< sets every dropout ratio
   std::string machine = "cpu";   ///< built-in name or JSON file
   std::string target = "cpu";
+
+  /// The stage that matters: one rank has nobody to share with.
+  unsigned stage() const { return ranks > 1 ? zero : 0; }
 };
 
 } // namespace shardc

@@ -3,6 +3,7 @@
 #include "ir/base/Error.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/Arena.h"
+#include "runtime/comm/Communicator.h"
 #include "runtime/host/Fault.h"
 #include "runtime/host/Kernel.h"
 #include "llvm/Support/MathExtras.h"
@@ -16,11 +17,12 @@ using host::Kernel;
 
 class HostExecutor final : public Executor {
 public:
-  explicit HostExecutor(const plan::Plan &plan) : plan_(plan) {}
+  HostExecutor(const plan::Plan &plan, const ExecutorOptions &options) : plan_(plan), options_(options) {}
   llvm::Error load();
 
   void *buffer(uint32_t index) override { return buffers_[index]; }
   double *scalars() override { return scalars_; }
+  unsigned rank() const override { return options_.communicator ? options_.communicator->rank() : 0; }
   int program(llvm::StringRef name) const override {
     for (int i = 0; i < plan_.programs_size(); ++i)
       if (plan_.programs(i).name() == name)
@@ -41,6 +43,7 @@ private:
   }
 
   const plan::Plan &plan_;
+  ExecutorOptions options_;
   std::vector<Arena> arenas_;
   std::vector<char *> buffers_;
   double *scalars_ = nullptr;
@@ -203,8 +206,8 @@ llvm::Error HostExecutor::run(int program) {
 
 } // namespace
 
-llvm::Expected<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, unsigned rank) {
-  auto executor = std::make_unique<HostExecutor>(plan);
+llvm::Expected<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, const ExecutorOptions &options) {
+  auto executor = std::make_unique<HostExecutor>(plan, options);
   if (llvm::Error e = executor->load())
     return e;
   return executor;

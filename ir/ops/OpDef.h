@@ -36,6 +36,10 @@ enum Layouts : uint8_t {
   kLastDim = 4,    ///< any strides, but stride 1 in the last dim
 };
 
+/// Communication: `start` hands data to a stream of its own; nothing may read the result, or write or free any operand,
+/// before the `done` that follows it.
+enum class Collective : uint8_t { None, Start, Done };
+
 struct InPlace {
   int8_t operand = -1, result = -1;
 };
@@ -59,6 +63,7 @@ struct OpDef {
   bool view = false;
   /// Has effects (writes persistent state): never dead, never merged.
   bool effect = false;
+  Collective collective = Collective::None;
   uint8_t layouts = kContiguous; ///< what the kernel accepts for its operands
   /// Result may take the operand's memory if that dies here (equal bytes), in order of preference.
   llvm::ArrayRef<InPlace> inPlace = {};

@@ -23,7 +23,8 @@ enum Slot : unsigned {
   kBiasCorrection2,
   kMaxGradNorm,
   kDecayAll,
-  kFirstUpdate = 14
+  kFirstUpdate = 14,
+  kRank
 };
 } // namespace step
 

@@ -19,6 +19,12 @@ const plan::Output *findOutput(const plan::Plan &plan, StringRef program, String
   return nullptr;
 }
 
+uint64_t runsPerStep(const plan::Plan &plan, const plan::Program &program) {
+  if (program.name() == "train_middle")
+    return plan.accumulate() - std::min<uint64_t>(plan.accumulate(), 2);
+  return program.name() == "eval" ? 0 : 1;
+}
+
 const plan::Attr *findAttr(const google::protobuf::RepeatedPtrField<plan::Attr> &attrs,
                            StringRef name) {
   for (const plan::Attr &attr : attrs)

@@ -31,6 +31,8 @@ void printPlan(const plan::Plan &plan, llvm::raw_ostream &os);
 /// Lookups for tools and tests.
 const plan::Program *findProgram(const plan::Plan &plan, llvm::StringRef name);
 const plan::Output *findOutput(const plan::Plan &plan, llvm::StringRef program, llvm::StringRef name);
+/// How often an update step runs the program: 0 for eval, accumulate - 2 for train_middle, else 1.
+uint64_t runsPerStep(const plan::Plan &plan, const plan::Program &program);
 const plan::Attr *findAttr(const google::protobuf::RepeatedPtrField<plan::Attr> &attrs, llvm::StringRef name);
 
 } // namespace shardc

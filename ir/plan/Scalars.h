@@ -21,6 +21,7 @@ enum ScalarSlot : unsigned {
   kStep,            ///< t - 1: updates done before this one
   kShardIndex,      ///< micro-step x ranks + rank: which cut of the global batch
   kFirstUpdate,     ///< 1 in the first update: momentum starts as a copy of the gradient
+  kRank,            ///< which slice of a sharded array this rank owns
   kNumScalars = 32
 };
 

@@ -72,6 +72,7 @@ public:
 
   void *buffer(uint32_t index) override { return memory_[index]; }
   double *scalars() override { return scalars_; }
+  unsigned rank() const override { return 0; }
   int program(llvm::StringRef name) const override {
     return name == "train" ? 0 : name == "update" ? 1 : name == "eval" ? 2 : -1;
   }
