@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph/Builder.h"
+#include "passes/Accumulator.h"
 #include "passes/Passes.h"
 
 namespace shardc {
 
-/// Position of the optional operand `acc`, -1 if the op has none.
-static int accumulatorOf(const OpDef &def) {
+std::optional<unsigned> accumulatorOf(const OpDef &def) {
   for (unsigned i = 0; i < def.operands.size(); ++i)
     if (llvm::StringRef(def.operands[i]) == "acc?")
       return i;
-  return -1;
+  return std::nullopt;
 }
 
 /// add(sum, op(...)) => op(..., acc=sum)
 static bool absorb(Op &add, Value *sum, Value *term, const llvm::DenseMap<const Op *, unsigned> &position) {
   Op *op = term->op();
-  int acc = accumulatorOf(op->def());
-  bool free = acc >= 0 && !op->operand(acc) && term->hasOneUse() && sum->hasOneUse() && term->type() == sum->type() &&
+  std::optional<unsigned> acc = accumulatorOf(op->def());
+  bool free = acc && !op->operand(*acc) && term->hasOneUse() && sum->hasOneUse() && term->type() == sum->type() &&
               !add.graph().isOutput(term) && !add.graph().isOutput(sum);
   if (!free || sum->op()->def().view || sum->op()->is(kConstant) || sum->op()->is(kInput) || sum->op()->is(kParam) ||
       position.lookup(sum->op()) > position.lookup(op))
     return false;
   add.setOperand(0, nullptr);
   add.setOperand(1, nullptr);
-  while (op->numOperands() <= unsigned(acc))
+  while (op->numOperands() <= *acc)
     op->addOperand(nullptr);
-  op->setOperand(acc, sum);
+  op->setOperand(*acc, sum);
   add.graph().replaceAllUses(add.result(), term);
   add.graph().erase(&add);
   return true;

@@ -2,7 +2,9 @@
 #include "passes/Buckets.h"
 #include "ir/ops/OpDef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
+#include "passes/Passes.h"
 #include <map>
 
 namespace shardc {
@@ -19,27 +21,87 @@ llvm::StringRef layerOfName(llvm::StringRef name) {
   return "";
 }
 
-void assignBuckets(Graph &graph) {
-  llvm::DenseMap<const Value *, Parameter *> parameterOf;
-  for (Parameter &p : graph.parameters) {
-    p.bucket = -1;
-    if (p.value)
-      parameterOf[p.value] = &p;
+namespace {
+
+/// Names of modules are parameters' names without the last component.
+llvm::StringRef moduleOf(llvm::StringRef name) { return name.rsplit('.').second.empty() ? name : name.rsplit('.').first; }
+
+class Assignment {
+public:
+  Assignment(Graph &graph, uint64_t bucketBytes) : graph_(graph), bucketBytes_(bucketBytes) {
+    for (Parameter &p : graph.parameters) {
+      p.bucket = -1;
+      if (p.value)
+        parameterOf_[p.value] = &p;
+      if (p.type.rank() >= 2)
+        matrixModules_.insert(moduleOf(p.name));
+    }
   }
-  std::map<std::pair<std::string, bool>, int64_t> indexOf;
-  auto visit = [&](Parameter &p, llvm::StringRef userLayer) {
-    if (p.bucket >= 0)
-      return;
-    llvm::StringRef own = layerOfName(p.name);
-    p.layer = (!own.empty() ? own : !userLayer.empty() ? userLayer : "root").str();
-    p.bucket = indexOf.try_emplace({p.layer, p.trainable}, indexOf.size()).first->second;
-  };
-  for (const Op &op : graph.ops())
-    for (const Value *v : op.operands())
-      if (Parameter *p = parameterOf.lookup(v))
-        visit(*p, op.layer);
-  for (Parameter &p : graph.parameters) // those that nobody uses
-    visit(p, "");
+
+  void run() {
+    for (const Op &op : graph_.ops())
+      for (const Value *v : op.operands())
+        if (Parameter *p = parameterOf_.lookup(v))
+          visit(*p, op.layer);
+    for (Parameter &p : graph_.parameters) // those that nobody uses
+      visit(p, "");
+  }
+
+private:
+  void visit(Parameter &p, llvm::StringRef userLayer) {
+    if (p.bucket < 0)
+      bucketBytes_ ? fill(p) : join(p, layerFor(p, layerOfName(userLayer)));
+    if (llvm::StringRef layer = layerOfName(p.name); !layer.empty())
+      lastLayer_ = layer.str();
+  }
+
+  /// Where parameters without a layer go. What only forward reads stays apart from what backward reads too, and big matrices apart
+  /// from layers, so that neither is gathered for the sake of the other.
+  std::string layerFor(const Parameter &p, llvm::StringRef userLayer) const {
+    if (llvm::StringRef own = layerOfName(p.name); !own.empty())
+      return own.str();
+    if (!userLayer.empty())
+      return userLayer.str();
+    if (p.value && p.type.rank() >= 2 && llvm::any_of(p.value->uses(), [](const Use &use) { return use.op->is(kEmbedding); }))
+      return "embeddings";
+    if (lastLayer_.empty())
+      return "root";
+    return matrixModules_.contains(moduleOf(p.name)) ? "after." + lastLayer_ : lastLayer_;
+  }
+
+  void join(Parameter &p, const std::string &layer) {
+    p.layer = layer;
+    p.bucket = indexOf_.try_emplace({layer, p.trainable}, indexOf_.size()).first->second;
+  }
+
+  /// By size: the bucket that is being filled takes it, if it has room.
+  void fill(Parameter &p) {
+    auto &[index, bytes] = open_[p.trainable];
+    uint64_t own = p.type.numBytes();
+    if (index < 0 || bytes + own > bucketBytes_) {
+      index = count_++;
+      bytes = 0;
+    }
+    bytes += own;
+    p.bucket = index;
+    p.layer = "bucket." + std::to_string(index);
+  }
+
+  Graph &graph_;
+  uint64_t bucketBytes_;
+  llvm::DenseMap<const Value *, Parameter *> parameterOf_;
+  llvm::StringSet<> matrixModules_; ///< those with a parameter of rank >= 2
+  std::string lastLayer_;           ///< the numbered layer used last
+  std::map<std::pair<std::string, bool>, int64_t> indexOf_;
+  std::pair<int64_t, uint64_t> open_[2] = {{-1, 0}, {-1, 0}}; ///< bucket, bytes; of frozen and of trained parameters
+  int64_t count_ = 0;
+};
+
+} // namespace
+
+llvm::Error assignBuckets(Graph &graph, const CompileOptions &options) {
+  Assignment(graph, options.bucketBytes).run();
+  return llvm::Error::success();
 }
 
 Buckets bucketLayout(const Graph &graph, unsigned ranks) {

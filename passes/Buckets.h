@@ -27,24 +27,13 @@ struct Bucket {
 
 using Buckets = std::vector<Bucket>;
 
-/// Says the bucket (index and layer) of every parameter. A bucket is a layer: the shortest name prefix that ends in a
-/// number; a parameter without one joins the bucket of its first user, or "root". Order: first use. Frozen parameters have
-/// buckets of their own.
-void assignBuckets(Graph &graph);
-
-/// The layout that follows. Requires: assignBuckets.
+/// The layout that pass assign-buckets decided on.
 Buckets bucketLayout(const Graph &graph, unsigned ranks);
 
 /// "encoder.block.0" for "encoder.block.0.layer.1.wi.weight"; "" if no component is a number.
 llvm::StringRef layerOfName(llvm::StringRef parameterName);
 
-/// Roles of the values that update ops work on: `input` ops with attrs {bucket: index, role: ...}, of type
-/// dtype[elements]. `EmitPlan` maps them to the bucket's buffers.
-constexpr llvm::StringLiteral kBucketAttr = "bucket", kRoleAttr = "role";
-constexpr llvm::StringLiteral kRoleParameter = "parameter", kRoleGradient = "gradient";
-constexpr llvm::StringLiteral kRoleState[] = {"state0", "state1"};
-
-/// Gradients leave the step graph as outputs of this name + the parameter's name.
+/// From insert-gradients to zero-partition gradients are outputs of this name + the parameter's name.
 constexpr llvm::StringLiteral kGradientPrefix = "grad:";
 
 } // namespace shardc

@@ -33,47 +33,41 @@ void writeHeader(const Graph &train, const plan::Model &model, const CompileOpti
 
 } // namespace
 
-llvm::Expected<plan::Plan> emitPlan(const Graph &train, const Graph &eval, const plan::Model &model,
-                                    const CompileOptions &options) {
+llvm::Expected<plan::Plan> emitPlan(llvm::ArrayRef<ProgramGraph> programs, const plan::Model &model, const CompileOptions &options) {
   auto machine = loadMachine(options.machine);
   if (!machine)
     return machine.takeError();
   plan::Plan plan;
-  writeHeader(train, model, options, *machine, plan);
+  writeHeader(*programs.front().graph, model, options, *machine, plan);
 
   // What is issued, then where it lies.
-  Buckets buckets = bucketLayout(train, options.ranks);
-  emit::Sequence step = emit::buildSequence(train, buckets), evaluation = emit::buildSequence(eval, buckets);
-  emit::Storage storage(plan, buckets);
-  uint64_t update = step.step.size(), end = update + step.update.size();
-  storage.place(step, 0, update);
-  storage.place(evaluation, end, end + evaluation.step.size());
-
-  emit::CommandWriter trainWriter(step, storage, *machine), evalWriter(evaluation, storage, *machine);
-  const struct {
-    const char *name;
-    emit::CommandWriter &writer;
-    llvm::ArrayRef<emit::Item> items;
-  } programs[] = {{"train", trainWriter, step.step}, {"update", trainWriter, step.update}, {"eval", evalWriter, evaluation.step}};
-  for (auto &[name, writer, items] : programs) {
-    plan::Program &program = *plan.add_programs();
-    program.set_name(name);
-    writer.write(items, program);
+  Buckets buckets = bucketLayout(*programs.front().graph, options.ranks);
+  std::vector<emit::Sequence> sequences;
+  for (const ProgramGraph &program : programs)
+    sequences.push_back(emit::buildSequence(*program.graph));
+  emit::Storage storage(plan, buckets, options);
+  for (const emit::Sequence &sequence : sequences)
+    storage.place(sequence);
+  std::vector<emit::CommandWriter> writers;
+  for (auto [program, sequence] : llvm::zip(programs, sequences)) {
+    plan::Program &out = *plan.add_programs();
+    out.set_name(program.name);
+    writers.emplace_back(sequence, storage, *machine, plan).write(out);
   }
   storage.pack();
 
   plan.set_scalars_buffer(storage.scalars());
   emit::writeBuckets(buckets, storage, plan);
-  emit::writeParameters(train, buckets, plan);
-  emit::writeInputs(train, storage, plan);
-  emit::writeInputs(eval, storage, plan);
-  emit::writeOutputs(train, trainWriter, "train", plan);
-  emit::writeOutputs(eval, evalWriter, "eval", plan);
+  emit::writeParameters(*programs.front().graph, buckets, plan);
+  for (auto [program, writer] : llvm::zip(programs, writers)) {
+    emit::writeInputs(*program.graph, storage, plan);
+    emit::writeOutputs(*program.graph, writer, program.name, plan);
+  }
+  emit::writeVersions(plan);
   double microseconds = 0;
   for (const plan::Program &program : plan.programs())
-    if (program.name() != "eval")
-      for (const plan::Command &command : program.commands())
-        microseconds += command.predicted_us();
+    for (const plan::Command &command : program.commands())
+      microseconds += double(runsPerStep(plan, program)) * command.predicted_us();
   plan.set_predicted_ms(microseconds / 1e3);
   return plan;
 }

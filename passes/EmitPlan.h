@@ -8,10 +8,14 @@
 
 namespace shardc {
 
-/// `train` (forward and backward ops become program `train`, update ops program `update`) and `eval` (program `eval`), both at
-/// level scheduled and with equal lists of parameters. Buckets are `bucketLayout(train, ranks)`. `model` says where they came from.
-/// The result passes `checkPlan`.
-llvm::Expected<plan::Plan> emitPlan(const Graph &train, const Graph &eval, const plan::Model &model,
-                                    const CompileOptions &options);
+/// A program to be: `graph` at level scheduled.
+struct ProgramGraph {
+  std::string name;
+  std::unique_ptr<Graph> graph;
+};
+
+/// All graphs have equal lists of parameters; buckets are `bucketLayout` of any. Programs stand in the order of a step, eval last.
+/// `model` says where they came from. The result passes `checkPlan`.
+llvm::Expected<plan::Plan> emitPlan(llvm::ArrayRef<ProgramGraph> programs, const plan::Model &model, const CompileOptions &options);
 
 } // namespace shardc

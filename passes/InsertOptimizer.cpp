@@ -1,61 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph/Builder.h"
-#include "ir/plan/Scalars.h"
-#include "passes/Buckets.h"
 #include "passes/Passes.h"
+#include "passes/zero/State.h"
 
 namespace shardc {
 
-static Value *bucketValue(Builder &b, const Bucket &bucket, unsigned index, llvm::StringRef role) {
-  std::string name = ("bucket." + bucket.name + "." + role).str();
-  Attrs attrs{{"name", name}, {kBucketAttr, int64_t(index)}, {kRoleAttr, role.str()}};
-  Op *op = b.graph().create(kInput, {}, std::move(attrs), {Type(bucket.dtype, {bucket.elements})}, nullptr, name);
-  op->phase = b.phase;
-  op->layer = b.layer;
-  op->place = b.place;
-  return op->result();
-}
+using zero::Role;
 
-/// The optimizer's op and how many state arrays a bucket needs.
-static std::pair<const OpDef *, unsigned> optimizerOp(Optimizer optimizer) {
+namespace {
+
+/// The optimizer's op and the state arrays that a bucket needs.
+std::pair<const OpDef *, llvm::ArrayRef<Role>> optimizerOp(Optimizer optimizer) {
+  static constexpr Role kStates[] = {Role::State0, Role::State1};
   switch (optimizer) {
-  case Optimizer::AdamW: return {&kAdamW, 2};
-  case Optimizer::Adam: return {&kAdam, 2};
-  case Optimizer::Sgd: return {&kSgd, 1};
+  case Optimizer::AdamW: return {&kAdamW, kStates};
+  case Optimizer::Adam: return {&kAdam, kStates};
+  case Optimizer::Sgd: return {&kSgd, llvm::ArrayRef(kStates, 1)};
   }
   llvm_unreachable("optimizer");
 }
 
-llvm::Error insertOptimizer(Graph &graph, const CompileOptions &options) {
-  assignBuckets(graph);
-  Buckets buckets = bucketLayout(graph, options.ranks);
-  Builder b(graph);
-  b.phase = Phase::Update;
-  Value *scalars = b.make(kScalars, {});
-  llvm::SmallVector<Value *> gradients(buckets.size()), scaleOperands{graph.output("loss_count"), scalars};
-  for (auto [i, bucket] : llvm::enumerate(buckets)) {
-    if (!bucket.trainable)
-      continue;
-    b.layer = b.place = bucket.name;
-    gradients[i] = bucketValue(b, bucket, i, kRoleGradient);
-    scaleOperands.push_back(b.make(kSumSquares, {gradients[i]}));
+class Update {
+public:
+  Update(Graph &graph, const CompileOptions &options)
+      : graph_(graph), options_(options), buckets_(bucketLayout(graph, options.ranks)), b_(graph), gradients_(buckets_.size()) {
+    b_.phase = Phase::Update;
   }
-  b.layer = b.place = "";
-  Op *scale = b.make(kGradScale, scaleOperands)->op();
-  graph.setOutput("grad_norm", scale->result(0));
-  graph.setOutput("grad_scale", scale->result(1));
 
-  auto [def, states] = optimizerOp(options.optimizer);
-  for (auto [i, bucket] : llvm::enumerate(buckets)) {
-    if (!bucket.trainable)
-      continue;
-    b.layer = b.place = bucket.name;
-    llvm::SmallVector<Value *> operands{bucketValue(b, bucket, i, kRoleParameter), gradients[i]};
-    for (unsigned s = 0; s < states; ++s)
-      operands.push_back(bucketValue(b, bucket, i, kRoleState[s]));
-    operands.append({scale->result(1), scalars});
-    b.make(*def, operands, {{"decay_end", bucket.decayEnd}});
+  void run() {
+    Value *scalars = b_.make(kScalars, {}), *scale = gradScale(scalars);
+    auto [def, states] = optimizerOp(options_.optimizer);
+    for (auto [i, bucket] : llvm::enumerate(buckets_))
+      if (bucket.trainable)
+        update(bucket, i, *def, states, scale, scalars);
+    stamp("");
   }
+
+private:
+  /// The factor of all gradients: of the norm over all shards. Buckets are visited in the order of their first use in the next step.
+  Value *gradScale(Value *scalars) {
+    llvm::SmallVector<Value *> squares;
+    for (auto [i, bucket] : llvm::enumerate(buckets_))
+      if (bucket.trainable) {
+        stamp(bucket.name);
+        gradients_[i] = read(bucket, i, Role::Gradient).slice;
+        squares.push_back(b_.make(kSumSquares, {gradients_[i]}));
+      }
+    stamp("");
+    if (options_.stage() >= 1) { // each rank knows its slices only
+      for (Value *&square : squares)
+        square = b_.reshape(square, {1});
+      squares = {zero::collective(b_, kAllReduceStart, {b_.make(kConcat, squares, {{"axis", int64_t(0)}})}, options_, "squares")};
+    }
+    Value *loss = zero::readState(b_, Role::Loss, Type(buckets_[0].dtype, {2}));
+    llvm::SmallVector<Value *> operands{b_.reshape(b_.slice(loss, {zero::kLossCount}, {1}), {}), scalars};
+    operands.append(squares);
+    Op *scale = b_.make(kGradScale, operands)->op();
+    graph_.setOutput("grad_norm", scale->result(0));
+    graph_.setOutput("grad_scale", scale->result(1));
+    return scale->result(1);
+  }
+
+  void update(const Bucket &bucket, int64_t index, const OpDef &def, llvm::ArrayRef<Role> states, Value *scale, Value *scalars) {
+    stamp(bucket.name);
+    State parameter = read(bucket, index, Role::Parameter);
+    llvm::SmallVector<Value *> operands{parameter.slice, gradients_[index]};
+    for (Role role : states)
+      operands.push_back(read(bucket, index, role).slice);
+    operands.append({scale, scalars});
+    Attrs attrs{{"decay_end", bucket.decayEnd}};
+    if (options_.stage() >= 1)
+      attrs.set("ranks", int64_t(options_.ranks));
+    Value *updated = b_.make(def, operands, std::move(attrs));
+    if (options_.stage() == 1 || options_.stage() == 2)
+      zero::collective(b_, kAllGatherStart, {updated, parameter.stored}, options_, bucket.name + ".updated");
+  }
+
+  /// What a rank stores, and the part of it that this rank updates: all at stage 0, else its slice.
+  struct State {
+    Value *stored, *slice;
+  };
+  State read(const Bucket &bucket, int64_t index, Role role) {
+    Value *stored = zero::readState(b_, role, zero::stateType(bucket, role, options_), index);
+    bool cut = options_.stage() >= 1 && !zero::isSliced(role, options_.stage());
+    return {stored, cut ? b_.make(kRankSlice, {stored}, {{"ranks", int64_t(options_.ranks)}}) : stored};
+  }
+
+  void stamp(llvm::StringRef bucket) { b_.layer = b_.place = bucket.str(); }
+
+  Graph &graph_;
+  const CompileOptions &options_;
+  Buckets buckets_;
+  Builder b_;
+  std::vector<Value *> gradients_; ///< by bucket: of this rank's slice
+};
+
+} // namespace
+
+llvm::Error insertOptimizer(Graph &graph, const CompileOptions &options) {
+  Update(graph, options).run();
   graph.level = Level::Sharded;
   graph.attrs.set("optimizer", toString(options.optimizer).str());
   return llvm::Error::success();

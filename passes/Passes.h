@@ -28,6 +28,12 @@ llvm::Error setPrecision(Graph &graph, const CompileOptions &options);
 /// Applies `--dropout`: sets every ratio, removes dropout of ratio 0.
 llvm::Error setDropout(Graph &graph, const CompileOptions &options);
 
+/// Says the bucket (index and name) of every parameter, in order of first use. By default a bucket is a layer: the shortest name
+/// prefix that ends in a number. A parameter without one joins the layer of its first user; else look-up tables are a bucket, a lone norm joins
+/// the layer used before it, and the rest is "root" before the first layer, "after.LAYER" behind one. With `--bucket SIZE` as many as
+/// fit, at least one. Frozen parameters have buckets of their own.
+llvm::Error assignBuckets(Graph &graph, const CompileOptions &options);
+
 // Imported -> Step. The first pass under such a line changes the level.
 
 /// Reverse mode from output "loss_sum" to every trainable parameter: adds outputs "grad:NAME". A parameter without a path has none.
@@ -37,7 +43,12 @@ llvm::Error accumulateInPlace(Graph &graph, const CompileOptions &options);
 
 // Step -> Sharded.
 
-/// Adds the update: squares of every bucket's gradient, clip factor, one optimizer op a bucket.
+/// Cuts parameters and gradients over the ranks (design: section 6). Requires: assign-buckets; level step, or imported: then only
+/// parameters are gathered. Leaves: collectives, each `start` followed by its `done`; gradients and the loss as states (zero/State.h).
+/// `options.microStep` says which program this is.
+llvm::Error zeroPartition(Graph &graph, const CompileOptions &options);
+/// Adds the update: squares of every bucket's gradient, clip factor, one optimizer op a bucket; on this rank's slices. Reads and writes
+/// states alone.
 llvm::Error insertOptimizer(Graph &graph, const CompileOptions &options);
 
 // Sharded -> Scheduled.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Pipeline.h"
-#include "passes/EmitPlan.h"
 #include "passes/Passes.h"
 
 namespace shardc {
@@ -34,48 +33,86 @@ static void differentiate(PassRunner &run) {
   run("cse", cse);           // before accumulation: afterwards values are overwritten
   run("dce", dce);
   run("accumulate-in-place", accumulateInPlace);
-  run("insert-optimizer", insertOptimizer);
 }
 
-/// From a step to what the runtime can issue.
-static void schedule(PassRunner &run) {
+/// From what one rank would do to what each of N ranks does, in an order that the runtime can issue.
+static void shardAndSchedule(PassRunner &run) {
+  run("zero-partition", zeroPartition);
+  run("dce", dce); // parameters that are gathered now
   run("fuse", fuse);
   run("materialize", materialize); // after fuse: fused ops read any strides
   run("cse", cse);
   run("dce", dce);
 }
 
+/// The update of all buckets; nothing of the model is left in it.
+static void buildUpdate(PassRunner &run) {
+  run("insert-optimizer", insertOptimizer);
+  run("fuse", fuse);
+}
+
 /// The forward pass alone: outputs that training adds are not there yet.
-static llvm::Error buildEval(Graph &graph, CompileOptions options, const DebugOptions &debug) {
-  DebugOptions quiet;
-  quiet.verifyEach = debug.verifyEach;
-  options.dropout = 0;
-  PassRunner run(graph, options, quiet);
+static void buildEval(PassRunner &run) {
   run("set-dropout", setDropout);
   run("dce", dce);
-  schedule(run);
-  return run.take();
+  shardAndSchedule(run);
+}
+
+/// An update step's micro-step programs: one, or first, middle, last.
+static llvm::SmallVector<MicroStep, 3> microSteps(unsigned accumulate) {
+  if (accumulate == 1)
+    return {MicroStep::Only};
+  if (accumulate == 2)
+    return {MicroStep::First, MicroStep::Last};
+  return {MicroStep::First, MicroStep::Middle, MicroStep::Last};
+}
+
+static llvm::StringRef programName(MicroStep step) {
+  static constexpr llvm::StringLiteral kNames[] = {"train", "train_first", "train_middle", "train_last"};
+  return kNames[unsigned(step)];
 }
 
 llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Model &model,
-                                    const CompileOptions &options, const DebugOptions &debug) {
+                                    const CompileOptions &asked, const DebugOptions &debug) {
   Compilation result;
+  CompileOptions options = asked;
+  DebugOptions quiet; // the programs beside the one that the flags look into: the last micro-step
+  quiet.verifyEach = debug.verifyEach;
+
+  llvm::SmallVector<MicroStep, 3> steps = microSteps(options.accumulate);
+  options.microStep = steps.back();
   PassRunner run(*graph, options, debug);
   prepare(run);
-  if (!run.stopped())
-    result.eval = graph->clone();
+  run("assign-buckets", assignBuckets);
+  std::unique_ptr<Graph> eval = run.stopped() ? nullptr : graph->clone();
   differentiate(run);
-  schedule(run);
-  result.train = std::move(graph);
+  std::unique_ptr<Graph> step = run.stopped() ? nullptr : graph->clone();
+  shardAndSchedule(run);
+  result.step = std::move(graph);
   if (llvm::Error error = run.take())
     return error;
   if (run.stopped())
     return result;
 
-  result.eval->name = "eval";
-  if (llvm::Error error = buildEval(*result.eval, options, debug))
+  auto build = [&](llvm::StringRef name, std::unique_ptr<Graph> from, const CompileOptions &own, void (*passes)(PassRunner &)) {
+    from->name = name.str();
+    PassRunner inner(*from, own, quiet);
+    passes(inner);
+    result.programs.push_back({name.str(), std::move(from)});
+    return inner.take();
+  };
+  for (MicroStep micro : llvm::ArrayRef(steps).drop_back()) {
+    options.microStep = micro;
+    if (llvm::Error error = build(programName(micro), step->clone(), options, shardAndSchedule))
+      return error;
+  }
+  result.programs.push_back({programName(steps.back()).str(), result.step->clone()});
+  if (llvm::Error error = build("update", step->withoutOps(), options, buildUpdate))
     return error;
-  auto plan = emitPlan(*result.train, *result.eval, model, options);
+  options.dropout = 0;
+  if (llvm::Error error = build("eval", std::move(eval), options, buildEval))
+    return error;
+  auto plan = emitPlan(result.programs, model, asked);
   if (!plan)
     return plan.takeError();
   result.plan = std::move(*plan);

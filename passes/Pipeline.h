@@ -2,14 +2,15 @@
 // The whole compiler, from an imported graph to a plan.
 #pragma once
 
-#include "ir/plan/Plan.h"
+#include "passes/EmitPlan.h"
 #include "passes/PassRunner.h"
 
 namespace shardc {
 
-/// What a compilation leaves. `eval` is the forward pass alone, without dropout. After `--stop-after` the plan is missing.
+/// What a compilation leaves. After `--stop-after` there is only `step`, as it was then.
 struct Compilation {
-  std::unique_ptr<Graph> train, eval;
+  std::unique_ptr<Graph> step;        ///< the only or last micro-step
+  std::vector<ProgramGraph> programs; ///< the plan's, in its order
   std::optional<plan::Plan> plan;
 };
 

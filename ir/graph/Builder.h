@@ -13,7 +13,7 @@ class Builder {
 public:
   explicit Builder(Graph &graph, Op *before = nullptr) : graph_(graph), before_(before) {}
   Graph &graph() { return graph_; }
-  void setInsertionPoint(Op *before) { before_ = before; }
+  Op *before() const { return before_; }
   /// Takes place, layer and phase from `op`.
   void stampLike(const Op &op);
 

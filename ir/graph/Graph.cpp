@@ -145,12 +145,19 @@ bool Graph::isOutput(const Value *value) const {
   return llvm::any_of(outputs_, [&](auto &entry) { return entry.second == value; });
 }
 
-std::unique_ptr<Graph> Graph::clone() const {
+std::unique_ptr<Graph> Graph::withoutOps() const {
   auto copy = std::make_unique<Graph>();
   copy->name = name;
   copy->level = level;
   copy->attrs = attrs;
   copy->parameters = parameters;
+  for (Parameter &parameter : copy->parameters)
+    parameter.value = nullptr;
+  return copy;
+}
+
+std::unique_ptr<Graph> Graph::clone() const {
+  std::unique_ptr<Graph> copy = withoutOps();
   llvm::DenseMap<const Value *, Value *> to;
   for (const Op &op : ops_) {
     llvm::SmallVector<Value *, 4> operands;
@@ -169,8 +176,8 @@ std::unique_ptr<Graph> Graph::clone() const {
       to[op.result(i)] = made->result(i);
     }
   }
-  for (Parameter &parameter : copy->parameters)
-    parameter.value = to.lookup(parameter.value);
+  for (auto [made, parameter] : llvm::zip(copy->parameters, parameters))
+    made.value = to.lookup(parameter.value);
   for (auto &[key, value] : outputs_)
     copy->addOutput(key, to.lookup(value));
   return copy;

@@ -151,6 +151,8 @@ public:
   bool isOutput(const Value *value) const;
 
   std::unique_ptr<Graph> clone() const;
+  /// Name, level, attributes and parameters (without values) alone.
+  std::unique_ptr<Graph> withoutOps() const;
 
 private:
   friend class Op;

@@ -37,7 +37,6 @@ llvm::Expected<Types> infer(const Op &op) {
   checkScalars(check, 1);
   for (unsigned i = 2; i < op.numOperands(); ++i) {
     check.isType(i, DType::F64);
-    check.hasDims(i, {});
   }
   Type scalar(DType::F64, {});
   return check.done({scalar, scalar});
@@ -46,7 +45,8 @@ llvm::Expected<Types> infer(const Op &op) {
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   double count = in[0]->asDouble(0), maxNorm = in[1]->asDouble(step::kMaxGradNorm), sum = 0;
   for (const Tensor *square : in.drop_front(2))
-    sum += square->asDouble(0);
+    for (double s : toDoubles(*square))
+      sum += s;
   double norm = 0, scale = 0;
   if (count != 0) {
     norm = std::sqrt(sum) / count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pack(into?, x...) {offsets, elements}: a flat array that holds x_i, flattened, from element offsets[i] on; elsewhere what `into`
 // holds, or zeros. How gradients become a bucket: emission lets each x_i be born in its place, so that nothing is copied.
+// It stands for memory of its own (effect): two buckets of the same gradient are still two.
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
 
@@ -53,6 +54,7 @@ constinit const OpDef kPack = {.mnemonic = "pack",
                                .infer = infer,
                                .notDifferentiable = "it is made after the gradients",
                                .evaluate = evaluate,
+                               .effect = true,
                                .layouts = kStrided,
                                .inPlace = kInto,
                                .inPlaceRequired = true};

@@ -30,6 +30,7 @@ static plan::Ref denseRef(Location location, DType dtype, llvm::ArrayRef<int64_t
   plan::Ref ref;
   ref.set_buffer(location.buffer);
   ref.set_offset(location.offset);
+  ref.set_rank_stride(location.rankStride);
   ref.set_dtype(unsigned(dtype));
   for (int64_t d : dims)
     ref.add_dims(d);
@@ -39,27 +40,30 @@ static plan::Ref denseRef(Location location, DType dtype, llvm::ArrayRef<int64_t
 plan::Ref CommandWriter::ref(const Value *value) const {
   Layout layout = sequence_.layoutOf(value);
   const Type &type = value->type();
-  Location location = storage_.locationOf(layout.root);
-  location.offset += layout.offset * byteSize(type.dtype);
-  plan::Ref ref = denseRef(location, type.dtype, type.dims);
+  plan::Ref ref = denseRef(storage_.locationOf(sequence_, value), type.dtype, type.dims);
   if (!layoutFits(layout, type.dims, kContiguous))
     for (int64_t stride : layout.strides)
       ref.add_strides(stride);
   return ref;
 }
 
-plan::Ref CommandWriter::gradientRef(GradientPlace place, DType dtype, llvm::ArrayRef<int64_t> dims) const {
-  return denseRef({uint32_t(storage_.bucket(place.bucket).gradient), place.offset * byteSize(dtype)}, dtype, dims);
+plan::Ref CommandWriter::packedRef(PackedPlace place, llvm::ArrayRef<int64_t> dims) const {
+  DType dtype = place.packed->type().dtype;
+  Location location = storage_.locationOf(sequence_, place.packed);
+  location.offset += place.offset * byteSize(dtype);
+  return denseRef(location, dtype, dims);
 }
 
 void CommandWriter::writeOp(const Op &op, plan::Command &command) {
   command.set_kernel(op.mnemonic().str());
   for (auto &[name, value] : op.attrs)
     addAttr(command, name, value);
+  bool waits = op.def().collective == Collective::Done; // the value is there already
   for (const Value *v : op.operands())
-    *command.add_inputs() = v ? ref(v) : absentRef();
+    if (!waits)
+      *command.add_inputs() = v ? ref(v) : absentRef();
   bool overwrites = false;
-  for (unsigned i = 0; i < op.numResults(); ++i) {
+  for (unsigned i = 0; !waits && i < op.numResults(); ++i) {
     *command.add_outputs() = ref(op.result(i));
     command.add_in_place(storage_.overwritten(op, i) + 1);
     overwrites |= storage_.overwritten(op, i) >= 0;
@@ -78,14 +82,14 @@ void CommandWriter::writeOp(const Op &op, plan::Command &command) {
   command.set_moved_bytes(cost.bytes);
 }
 
-/// Zeros over a part of a gradient buffer.
+/// Zeros over a part of a packed array.
 void CommandWriter::writeFill(const Item &item, plan::Command &command) {
-  DType dtype = storage_.bucketDType(item.place.bucket);
+  DType dtype = item.place.packed->type().dtype;
   command.set_kernel("fused");
   addAttr(command, "body", ("t0: " + toString(dtype) + " = 0.0;").str());
   addAttr(command, "outputs", std::string("t0"));
   addAttr(command, "dims", Ints{item.count});
-  *command.add_outputs() = gradientRef(item.place, dtype, {item.count});
+  *command.add_outputs() = packedRef(item.place, {item.count});
   command.set_place(storage_.string("zero gradients"));
   command.set_moved_bytes(double(item.count * byteSize(dtype)));
 }
@@ -94,7 +98,7 @@ void CommandWriter::writeCopy(const Item &item, plan::Command &command) {
   const Type &type = item.value->type();
   command.set_kernel("copy");
   *command.add_inputs() = ref(item.value);
-  *command.add_outputs() = gradientRef(item.place, type.dtype, type.dims);
+  *command.add_outputs() = packedRef(item.place, type.dims);
   command.set_place(storage_.string("copy gradient"));
   command.set_moved_bytes(2.0 * double(type.numBytes()));
 }
@@ -104,17 +108,46 @@ static DType computeType(const plan::Command &command) {
   return command.outputs_size() ? DType(command.outputs(0).dtype()) : DType::F32;
 }
 
-void CommandWriter::write(llvm::ArrayRef<Item> items, plan::Program &program) {
-  for (const Item &item : items) {
+void CommandWriter::write(plan::Program &program) {
+  for (const Item &item : sequence_.items) {
     plan::Command &command = *program.add_commands();
     if (item.kind == Item::Run)
       writeOp(*item.op, command);
     else {
-      command.set_layer(storage_.string(storage_.bucketName(item.place.bucket)));
+      command.set_layer(storage_.string(item.op->layer));
       command.set_phase(unsigned(Phase::Backward));
       item.kind == Item::Fill ? writeFill(item, command) : writeCopy(item, command);
     }
     command.set_predicted_us(machine_.microseconds({command.flops(), command.moved_bytes()}, computeType(command)));
+  }
+  synchronise(program);
+}
+
+/// A collective starts when the last computation before it in the list has ended, on a stream of its kind; its done waits for it.
+void CommandWriter::synchronise(plan::Program &program) {
+  constexpr unsigned kGathers = 1, kReductions = 2;
+  llvm::DenseMap<const Op *, uint32_t> arrival; ///< event by start
+  auto newEvent = [&] {
+    plan_.set_events(plan_.events() + 1);
+    return plan_.events() - 1;
+  };
+  plan::Command *lastCompute = nullptr;
+  for (auto [i, item] : llvm::enumerate(sequence_.items)) {
+    plan::Command &command = *program.mutable_commands(i);
+    Collective kind = item.kind == Item::Run ? item.op->def().collective : Collective::None;
+    if (kind == Collective::Start) {
+      command.set_stream(item.op->is(kAllGatherStart) ? kGathers : kReductions);
+      command.set_communicator(command.stream());
+      if (lastCompute && lastCompute->signals_size() == 0)
+        lastCompute->add_signals(newEvent());
+      if (lastCompute)
+        command.add_waits(lastCompute->signals(0));
+      command.add_signals(arrival[item.op] = newEvent());
+      continue;
+    }
+    if (kind == Collective::Done)
+      command.add_waits(arrival.lookup(item.op->operand(0)->op()));
+    lastCompute = &command;
   }
 }
 

@@ -12,9 +12,10 @@ namespace shardc::emit {
 
 class CommandWriter {
 public:
-  CommandWriter(const Sequence &sequence, Storage &storage, const Machine &machine)
-      : sequence_(sequence), storage_(storage), machine_(machine) {}
-  void write(llvm::ArrayRef<Item> items, plan::Program &program);
+  CommandWriter(const Sequence &sequence, Storage &storage, const Machine &machine, plan::Plan &plan)
+      : sequence_(sequence), storage_(storage), machine_(machine), plan_(plan) {}
+  /// Fills the program: commands, then their streams and events.
+  void write(plan::Program &program);
   /// How a value lies in memory.
   plan::Ref ref(const Value *value) const;
 
@@ -22,11 +23,13 @@ private:
   void writeOp(const Op &op, plan::Command &command);
   void writeFill(const Item &item, plan::Command &command);
   void writeCopy(const Item &item, plan::Command &command);
-  plan::Ref gradientRef(GradientPlace place, DType dtype, llvm::ArrayRef<int64_t> dims) const;
+  plan::Ref packedRef(PackedPlace place, llvm::ArrayRef<int64_t> dims) const;
+  void synchronise(plan::Program &program);
 
   const Sequence &sequence_;
   Storage &storage_;
   const Machine &machine_;
+  plan::Plan &plan_; ///< whose events are numbered through
 };
 
 } // namespace shardc::emit

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/emit/Sequence.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace shardc::emit {
 namespace {
@@ -19,102 +20,85 @@ const Value *accumulator(const Op &op) {
 
 class SequenceBuilder {
 public:
-  SequenceBuilder(const Graph &graph, const Buckets &buckets) : buckets_(buckets) { seq_.graph = &graph; }
+  explicit SequenceBuilder(const Graph &graph) { seq_.graph = &graph; }
 
   Sequence run() {
     for (const Op &op : seq_.graph->ops())
       if (op.def().view)
         seq_.views[op.result()] = *viewLayout(op, seq_.layoutOf(op.operand(0)));
-    placeGradients();
-    issue();
+    for (const Op &op : seq_.graph->ops())
+      if (op.is(kPack))
+        placeOperands(op);
+    for (const Op &op : seq_.graph->ops())
+      issue(op);
     return std::move(seq_);
   }
 
 private:
-  void placeGradients() {
-    llvm::StringMap<GradientPlace> places;
-    for (auto [i, bucket] : llvm::enumerate(buckets_))
-      for (const BucketMember &member : bucket.members)
-        places[seq_.graph->parameters[member.parameter].name] = {unsigned(i), member.offset};
-    for (auto &[name, value] : seq_.graph->outputs()) {
-      llvm::StringRef parameter = name;
-      if (!parameter.consume_front(kGradientPrefix))
-        continue;
-      GradientPlace place = places.lookup(parameter);
-      covered_[place.bucket].push_back({place.offset, value->type().numElements()});
-      if (!tryPlace(value, place))
-        copies_.push_back({Item::CopyGradient, nullptr, value, place, 0});
-    }
+  void placeOperands(const Op &pack) {
+    for (auto [offset, value] : llvm::zip(pack.attrs.getInts("offsets"), pack.operands().drop_front()))
+      if (!tryPlace(value, {pack.result(), offset}, pack.operand(0)))
+        copies_[&pack].push_back({Item::Copy, &pack, value, {pack.result(), offset}, 0});
   }
 
-  /// Lets the gradient be born in its bucket, if the memory it has by itself is exactly that: row-major, not taken yet, and no source.
-  bool tryPlace(const Value *gradient, GradientPlace place) {
-    Layout layout = seq_.layoutOf(gradient);
-    const Value *root = layout.root;
-    if (layout.offset != 0 || root->type().numElements() != gradient->type().numElements() ||
-        !layoutFits(layout, gradient->type().dims, kContiguous))
+  /// Lets the value be born in its place, if the memory it has by itself is exactly that: row-major, not taken yet, and no source
+  /// but `into`, which lies there already.
+  bool tryPlace(const Value *value, PackedPlace place, const Value *into) {
+    Layout layout = seq_.layoutOf(value);
+    if (layout.offset != 0 || layout.rankStride != 0 || !layoutFits(layout, value->type().dims, kContiguous))
       return false;
     // What accumulates in place shares the memory of what it adds to, back to the first summand.
     llvm::SmallVector<const Value *> chain;
-    for (const Value *v = root; v; v = accumulator(*v->op())) {
-      v = seq_.layoutOf(v).root;
-      if (isSource(*v->op()) || seq_.gradients.count(v) || v->type().numElements() != root->type().numElements())
+    for (const Value *v = layout.root; v; v = accumulator(*v->op())) {
+      layout = seq_.layoutOf(v);
+      if (into && layout.root == into && layout.offset == place.offset)
+        break;
+      v = layout.root;
+      if (isSource(*v->op()) || seq_.born.count(v) || v->type().numElements() != value->type().numElements())
         return false;
       chain.push_back(v);
     }
     for (const Value *v : chain)
-      seq_.gradients[v] = place;
+      seq_.born[v] = place;
     return true;
   }
 
-  void issue() {
-    for (const Op &op : seq_.graph->ops()) {
-      if (isSource(op) || op.def().view)
-        continue;
-      if (op.phase == Phase::Update) {
-        seq_.update.push_back({Item::Run, &op});
-        continue;
-      }
-      for (unsigned i = 0; i < op.numResults(); ++i)
-        if (auto found = seq_.gradients.find(op.result(i)); found != seq_.gradients.end())
-          fillGaps(found->second.bucket);
-      seq_.step.push_back({Item::Run, &op});
+  void issue(const Op &op) {
+    if (op.is(kPack)) {
+      fillGaps(op);
+      seq_.items.insert(seq_.items.end(), copies_[&op].begin(), copies_[&op].end());
+      return;
     }
-    for (const Item &copy : copies_) {
-      fillGaps(copy.place.bucket);
-      seq_.step.push_back(copy);
-    }
-    bool trains = !covered_.empty();
-    for (unsigned b = 0; trains && b < buckets_.size(); ++b)
-      fillGaps(b);
+    if (isSource(op) || (op.def().view && op.def().collective != Collective::Done))
+      return;
+    for (unsigned i = 0; i < op.numResults(); ++i)
+      if (auto found = seq_.born.find(op.result(i)); found != seq_.born.end())
+        fillGaps(*found->second.packed->op());
+    seq_.items.push_back({Item::Run, &op});
   }
 
-  void fillGaps(unsigned bucket) {
-    if (!buckets_[bucket].trainable || !filled_.insert({bucket, true}).second)
+  void fillGaps(const Op &pack) {
+    if (pack.operand(0) || !filled_.insert(&pack).second)
       return;
-    auto &covered = covered_[bucket];
-    llvm::sort(covered);
     int64_t at = 0;
     auto fillTo = [&](int64_t end) {
       if (end > at)
-        seq_.step.push_back({Item::Fill, nullptr, nullptr, {bucket, at}, end - at});
+        seq_.items.push_back({Item::Fill, &pack, nullptr, {pack.result(), at}, end - at});
     };
-    for (auto [offset, count] : covered) {
+    for (auto [offset, value] : llvm::zip(pack.attrs.getInts("offsets"), pack.operands().drop_front())) {
       fillTo(offset);
-      at = offset + count;
+      at = offset + value->type().numElements();
     }
-    fillTo(buckets_[bucket].elements);
+    fillTo(pack.result()->type().numElements());
   }
 
-  const Buckets &buckets_;
   Sequence seq_;
-  std::vector<Item> copies_;
-  llvm::DenseMap<unsigned, llvm::SmallVector<std::pair<int64_t, int64_t>>> covered_; ///< offset, count
-  llvm::DenseMap<unsigned, bool> filled_;
+  llvm::DenseMap<const Op *, llvm::SmallVector<Item, 0>> copies_; ///< by pack
+  llvm::DenseSet<const Op *> filled_;                             ///< packs
 };
 
 } // namespace
 
-Sequence buildSequence(const Graph &graph, const Buckets &buckets) { return SequenceBuilder(graph, buckets).run(); }
+Sequence buildSequence(const Graph &graph) { return SequenceBuilder(graph).run(); }
 
 } // namespace shardc::emit

@@ -1,45 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first half of emission: what will be issued, in order, and which gradients are born inside their bucket.
+// The first half of emission: what one program will issue, in order, and which values are born inside a packed array.
 #pragma once
 
-#include "passes/Buckets.h"
 #include "passes/Layout.h"
 #include <vector>
 
 namespace shardc::emit {
 
-/// A place in a bucket's gradient buffer.
-struct GradientPlace {
-  unsigned bucket = 0;
+/// A place in the result of a `pack`.
+struct PackedPlace {
+  const Value *packed = nullptr;
   int64_t offset = 0; ///< elements
 };
 
-/// One command to be: an op; or zeros over a part of a gradient buffer; or a copy of a gradient that could not be
-/// born in its place.
+/// One command to be: an op; or zeros over a part of a packed array; or a copy into it of what could not be born in its place.
 struct Item {
-  enum Kind : uint8_t { Run, Fill, CopyGradient } kind = Run;
-  const Op *op = nullptr;        ///< Run
-  const Value *value = nullptr;  ///< CopyGradient: what to copy
-  GradientPlace place = {};      ///< Fill, CopyGradient
-  int64_t count = 0;             ///< Fill: elements
+  enum Kind : uint8_t { Run, Fill, Copy } kind = Run;
+  const Op *op = nullptr;       ///< Run; else the pack
+  const Value *value = nullptr; ///< Copy: what to copy
+  PackedPlace place = {};       ///< Fill, Copy
+  int64_t count = 0;            ///< Fill: elements
 };
 
 struct Sequence {
   const Graph *graph = nullptr;
-  std::vector<Item> step;   ///< forward and backward
-  std::vector<Item> update;
+  std::vector<Item> items;
   llvm::DenseMap<const Value *, Layout> views;
-  /// Values (not views) that are born in a gradient buffer.
-  llvm::DenseMap<const Value *, GradientPlace> gradients;
+  /// Values (not views) that are born in a packed array.
+  llvm::DenseMap<const Value *, PackedPlace> born;
 
   Layout layoutOf(const Value *value) const {
     auto found = views.find(value);
     return found != views.end() ? found->second : ownLayout(const_cast<Value *>(value));
   }
+  const Value *rootOf(const Value *value) const { return layoutOf(value).root; }
 };
 
-/// Ops in the graph's order; sources and views issue nothing. Every byte of a trainable bucket's gradient buffer is
-/// written in each step: what no gradient covers (padding, parameters without a path) gets a Fill before the bucket's first gradient.
-Sequence buildSequence(const Graph &graph, const Buckets &buckets);
+/// Ops in the graph's order; sources and views issue nothing (but a collective's done, which waits), packs only copies of what is not
+/// born in its place. Every byte of a packed array is written: what no operand covers gets a Fill before the first that is born there.
+Sequence buildSequence(const Graph &graph);
 
 } // namespace shardc::emit

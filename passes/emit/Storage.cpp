@@ -6,15 +6,14 @@
 
 namespace shardc::emit {
 
-Storage::Storage(plan::Plan &plan, const Buckets &buckets) : plan_(plan), buckets_(buckets) {
+using zero::Role;
+
+Storage::Storage(plan::Plan &plan, const Buckets &buckets, const CompileOptions &options)
+    : plan_(plan), buckets_(buckets), options_(options) {
   string("");
   scalars_ = add("scalars", plan::SCALAR, kNumScalars * sizeof(double), /*persistent=*/true, "");
-  for (const Bucket &bucket : buckets) {
-    int64_t bytes = bucket.elements * byteSize(bucket.dtype);
-    BucketBuffers buffers;
-    buffers.parameter = add(bucket.name + "/parameters", plan::PARAMETER, bytes, /*persistent=*/true, bucket.name);
-    bucketBuffers_.push_back(buffers);
-  }
+  for (auto [i, bucket] : llvm::enumerate(buckets))
+    stateBuffer(Role::Parameter, i, zero::stateType(bucket, Role::Parameter, options).numBytes());
 }
 
 uint32_t Storage::string(llvm::StringRef text) {
@@ -42,94 +41,145 @@ void Storage::touch(uint32_t index, uint64_t position) {
   buffer.set_last(std::max<uint64_t>(buffer.last(), position + 1));
 }
 
-/// Inputs, constants and buckets: memory that the host or another program fills.
+uint32_t Storage::stateBuffer(Role role, int64_t bucket, int64_t bytes) {
+  auto [found, isNew] = states_.try_emplace(zero::stateName(role, bucket), 0);
+  if (isNew) {
+    static constexpr plan::BufferKind kKinds[] = {plan::PARAMETER, plan::GRADIENT, plan::OPTIMIZER_STATE, plan::OPTIMIZER_STATE,
+                                                  plan::SCALAR};
+    std::string layer = bucket < 0 ? "" : buckets_[bucket].name;
+    // Gradients are dead between update and the next backward pass.
+    found->second = add((layer.empty() ? "" : layer + "/") + zero::toString(role).str(), kKinds[unsigned(role)], bytes,
+                        /*persistent=*/role != Role::Gradient, layer);
+  }
+  return found->second;
+}
+
+std::optional<uint32_t> Storage::state(Role role, int64_t bucket) const {
+  auto found = states_.find(zero::stateName(role, bucket));
+  return found == states_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Location Storage::locationOf(const Sequence &sequence, const Value *value) const {
+  Layout layout = sequence.layoutOf(value);
+  Location location = locations_.lookup(layout.root);
+  int64_t size = byteSize(value->type().dtype);
+  return {location.buffer, location.offset + layout.offset * size, location.rankStride + layout.rankStride * size};
+}
+
+void Storage::placeConstant(const Op &op) {
+  const Tensor &tensor = op.attrs.getTensor("value");
+  llvm::ArrayRef<uint8_t> bytes(static_cast<const uint8_t *>(tensor.bytes()), tensor.numBytes());
+  auto &same = constantsByHash_[llvm::xxh3_64bits(bytes) >> 1]; // the map keeps the largest keys for itself
+  for (unsigned i : same)
+    if (constants_[i].first == tensor) {
+      locations_[op.result()] = {constants_[i].second};
+      return;
+    }
+  uint32_t buffer = add(op.result()->name(), plan::CONSTANT, tensor.numBytes(), /*persistent=*/true, "");
+  plan::ConstantData &data = *plan_.add_constants();
+  data.set_buffer(buffer);
+  data.set_data(bytes.data(), bytes.size());
+  same.push_back(constants_.size());
+  constants_.push_back({tensor, buffer});
+  locations_[op.result()] = {buffer};
+}
+
+/// Inputs, constants and states: memory that the host or another program fills.
 void Storage::placeSource(const Op &op) {
   const Value *value = op.result();
-  const Type &type = value->type();
+  int64_t bytes = value->type().numBytes();
   if (op.is(kScalars)) {
-    locations_[value] = {scalars_, 0};
-  } else if (op.is(kInput) && op.attrs.has(kBucketAttr)) {
-    unsigned index = op.attrs.getInt(kBucketAttr);
-    BucketBuffers &buffers = bucketBuffers_[index];
-    llvm::StringRef role = op.attrs.getString(kRoleAttr);
-    if (role == kRoleParameter) {
-      locations_[value] = {uint32_t(buffers.parameter), 0};
-    } else if (role == kRoleGradient) {
-      locations_[value] = {uint32_t(buffers.gradient), 0};
-    } else {
-      buffers.states.push_back(add(buckets_[index].name + "/" + role.str(), plan::OPTIMIZER_STATE, type.numBytes(),
-                                   /*persistent=*/true, buckets_[index].name));
-      locations_[value] = {buffers.states.back(), 0};
-    }
+    locations_[value] = {scalars_};
+  } else if (std::optional<Role> role = zero::roleOf(op)) {
+    locations_[value] = {stateBuffer(*role, op.attrs.getInt("bucket", -1), bytes)};
   } else if (op.is(kInput)) {
     auto [found, isNew] = inputs_.try_emplace(op.attrs.getString("name"), 0);
     if (isNew)
-      found->second = add(op.attrs.getString("name"), plan::INPUT, type.numBytes(), /*persistent=*/true, "");
-    locations_[value] = {found->second, 0};
+      found->second = add(op.attrs.getString("name"), plan::INPUT, bytes, /*persistent=*/true, "");
+    locations_[value] = {found->second};
   } else if (op.is(kConstant)) {
-    const Tensor &tensor = op.attrs.getTensor("value");
-    llvm::ArrayRef<uint8_t> bytes(static_cast<const uint8_t *>(tensor.bytes()), tensor.numBytes());
-    auto &same = constantsByHash_[llvm::xxh3_64bits(bytes) >> 1]; // the map keeps the largest keys for itself
-    for (unsigned i : same)
-      if (constants_[i].first == tensor) {
-        locations_[value] = {constants_[i].second, 0};
-        return;
-      }
-    uint32_t buffer = add(value->name(), plan::CONSTANT, tensor.numBytes(), /*persistent=*/true, "");
-    plan::ConstantData &data = *plan_.add_constants();
-    data.set_buffer(buffer);
-    data.set_data(bytes.data(), bytes.size());
-    same.push_back(constants_.size());
-    constants_.push_back({tensor, buffer});
-    locations_[value] = {buffer, 0};
+    placeConstant(op);
   }
 }
 
-void Storage::place(const Sequence &sequence, uint64_t stepStart, uint64_t updateStart) {
+/// The operand that the result overwrites by definition, -1 if none.
+static int required(const Op &op, unsigned result) {
+  for (const InPlace &pair : op.def().inPlace)
+    if (op.def().inPlaceRequired && pair.result == int(result) && op.operand(pair.operand))
+      return pair.operand;
+  return -1;
+}
+
+/// States that this program leaves, and packed arrays.
+void Storage::placeStates(const Sequence &sequence) {
+  outputRoots_.clear();
+  for (auto &[name, value] : sequence.graph->outputs()) {
+    const Value *root = sequence.rootOf(value);
+    if (!zero::isStateName(name)) {
+      outputRoots_.insert(root);
+      continue;
+    }
+    auto [role, bucket] = zero::parseStateName(name);
+    Location location{stateBuffer(role, bucket, value->type().numBytes())};
+    locations_[root] = location;
+    // What it overwrites lies there too.
+    for (int i; (i = required(*root->op(), root->index())) >= 0; locations_[root] = location)
+      root = sequence.rootOf(root->op()->operand(i));
+  }
+  for (const Op &op : sequence.graph->ops())
+    if (op.is(kPack) && !locations_.count(op.result()))
+      locations_[op.result()] = {add(op.result()->name(), plan::COMMUNICATION, op.result()->type().numBytes(),
+                                     /*persistent=*/false, op.layer)};
+  for (auto &[value, place] : sequence.born) {
+    Location packed = locations_.lookup(place.packed);
+    packed.offset += place.offset * byteSize(value->type().dtype);
+    locations_[value] = packed;
+  }
+}
+
+void Storage::place(const Sequence &sequence) {
   const Graph &graph = *sequence.graph;
-  for (auto [bucket, buffers] : llvm::zip(buckets_, bucketBuffers_))
-    if (bucket.trainable && buffers.gradient < 0 && !sequence.update.empty())
-      buffers.gradient = add(bucket.name + "/gradients", plan::GRADIENT, bucket.elements * byteSize(bucket.dtype),
-                             /*persistent=*/false, bucket.name);
   for (auto [i, bucket] : llvm::enumerate(buckets_))
     for (const BucketMember &member : bucket.members)
       if (const Value *value = graph.parameters[member.parameter].value)
-        locations_[value] = {uint32_t(bucketBuffers_[i].parameter), member.offset * byteSize(bucket.dtype)};
+        locations_[value] = {*state(Role::Parameter, i), member.offset * byteSize(bucket.dtype)};
   for (const Op &op : graph.ops())
     placeSource(op);
-
-  for (auto &[name, value] : graph.outputs())
-    if (!llvm::StringRef(name).starts_with(kGradientPrefix))
-      outputRoots_.insert(sequence.layoutOf(value).root);
-
-  auto eachItem = [&](auto visit) {
-    for (auto [i, item] : llvm::enumerate(sequence.step))
-      visit(item, stepStart + i);
-    for (auto [i, item] : llvm::enumerate(sequence.update))
-      visit(item, updateStart + i);
-  };
-  eachItem([&](const Item &item, uint64_t position) {
-    if (item.kind == Item::Run)
-      for (const Value *v : item.op->operands())
-        if (v)
-          lastUse_[sequence.layoutOf(v).root] = position;
-    if (item.kind == Item::CopyGradient)
-      lastUse_[sequence.layoutOf(item.value).root] = position;
-  });
-  eachItem([&](const Item &item, uint64_t position) { placeItem(sequence, item, position); });
+  placeStates(sequence);
+  for (auto [i, item] : llvm::enumerate(sequence.items)) {
+    auto use = [&](const Value *v) {
+      if (v)
+        lastUse_[sequence.rootOf(v)] = position_ + i;
+    };
+    if (item.kind == Item::Copy)
+      use(item.value);
+    if (item.kind != Item::Run)
+      continue;
+    llvm::for_each(item.op->operands(), use);
+    if (item.op->def().collective == Collective::Done) // until then the operands are in use
+      llvm::for_each(item.op->operand(0)->op()->operands(), use);
+  }
+  for (auto [i, item] : llvm::enumerate(sequence.items))
+    placeItem(sequence, item, position_ + i);
+  position_ += sequence.items.size();
 }
 
 void Storage::placeItem(const Sequence &sequence, const Item &item, uint64_t position) {
-  if (item.kind != Item::Run)
-    touch(bucketBuffers_[item.place.bucket].gradient, position);
-  if (item.kind == Item::CopyGradient)
-    touch(locationOf(sequence.layoutOf(item.value).root).buffer, position);
-  if (item.kind != Item::Run)
-    return;
-  const Op &op = *item.op;
-  for (const Value *v : op.operands())
+  auto use = [&](const Value *v) {
     if (v)
-      touch(locationOf(sequence.layoutOf(v).root).buffer, position);
+      touch(locationOf(sequence, v).buffer, position);
+  };
+  if (item.kind != Item::Run) {
+    use(item.place.packed);
+    use(item.value);
+    return;
+  }
+  const Op &op = *item.op;
+  llvm::for_each(op.operands(), use);
+  if (op.def().collective == Collective::Done) {
+    llvm::for_each(op.operand(0)->op()->operands(), use);
+    return;
+  }
   for (unsigned i = 0; i < op.numResults(); ++i)
     placeResult(sequence, op, i, position);
   if (int64_t bytes = op.def().workspace ? op.def().workspace(op) : 0) {
@@ -149,46 +199,56 @@ uint32_t Storage::takeOver(uint32_t operand, const Value *value, uint64_t positi
 
 void Storage::placeResult(const Sequence &sequence, const Op &op, unsigned result, uint64_t position) {
   const Value *value = op.result(result);
-  int operand = findOverwritten(sequence, op, result, position);
-  overwritten_[{&op, result}] = operand;
+  int operand = -1;
   Location location;
-  if (auto found = sequence.gradients.find(value); found != sequence.gradients.end()) {
-    GradientPlace place = found->second;
-    location = {uint32_t(bucketBuffers_[place.bucket].gradient), place.offset * byteSize(value->type().dtype)};
-    if (operand >= 0 && sequence.gradients.count(sequence.layoutOf(op.operand(operand)).root) == 0)
-      overwritten_[{&op, result}] = -1; // an accumulator lies in the bucket too; anything else stays where it is
-  } else if (operand >= 0) {
-    location = locationOf(sequence.layoutOf(op.operand(operand)).root);
-    if (!plan_.buffers(location.buffer).persistent() && plan_.buffers(location.buffer).kind() == plan::ACTIVATION)
-      location = {takeOver(location.buffer, value, position), 0};
+  if (locations_.count(value)) { // a state, or born in a packed array
+    location = locations_[value];
+    operand = findInPlace(sequence, op, result, location);
+  } else if (op.is(kReduceScatterStart) && op.attrs.getInt("in_place", 0)) {
+    location = locationOf(sequence, op.operand(0));
+    location.rankStride = value->type().numBytes();
+  } else if (operand = required(op, result); operand >= 0) {
+    location = locationOf(sequence, op.operand(operand));
+    if (plan_.buffers(location.buffer).kind() == plan::ACTIVATION && !plan_.buffers(location.buffer).persistent())
+      location = {takeOver(location.buffer, value, position)};
+  } else if (operand = findDying(sequence, op, result, position); operand >= 0) {
+    location = {takeOver(locationOf(sequence, op.operand(operand)).buffer, value, position)};
   } else {
-    // What the host reads after the program outlives it.
-    bool output = outputRoots_.contains(value);
-    location = {add(value->name(), output ? plan::SCALAR : plan::ACTIVATION, value->type().numBytes(), output, op.layer), 0};
+    bool output = outputRoots_.contains(value); // what the host reads after the program outlives it
+    plan::BufferKind kind = output ? plan::SCALAR : op.def().collective == Collective::Start ? plan::COMMUNICATION : plan::ACTIVATION;
+    location = {add(value->name(), kind, value->type().numBytes(), output, op.layer)};
   }
+  overwritten_[{&op, result}] = operand;
   touch(location.buffer, position);
   locations_[value] = location;
 }
 
-int Storage::findOverwritten(const Sequence &sequence, const Op &op, unsigned result, uint64_t position) const {
+int Storage::findInPlace(const Sequence &sequence, const Op &op, unsigned result, Location location) const {
+  for (unsigned i = 0; i < op.numOperands(); ++i)
+    if (const Value *v = op.operand(i);
+        v && v->type() == op.result(result)->type() && locationOf(sequence, v) == location &&
+        layoutFits(sequence.layoutOf(v), v->type().dims, kContiguous))
+      return int(i);
+  return -1;
+}
+
+int Storage::findDying(const Sequence &sequence, const Op &op, unsigned result, uint64_t position) const {
   const Value *value = op.result(result);
   for (const InPlace &pair : op.def().inPlace) {
     const Value *operand = op.operand(pair.operand);
     if (pair.result != int(result) || !operand)
       continue;
-    if (op.def().inPlaceRequired)
-      return pair.operand;
     Layout layout = sequence.layoutOf(operand);
     const Value *root = layout.root;
-    const plan::Buffer &buffer = plan_.buffers(locationOf(root).buffer);
+    const plan::Buffer &buffer = plan_.buffers(locations_.lookup(root).buffer);
     bool whole = layout.offset == 0 && root->type().numBytes() == value->type().numBytes() &&
                  operand->type().dims == value->type().dims && layoutFits(layout, operand->type().dims, kContiguous);
     bool free = whole && !buffer.persistent() && buffer.kind() == plan::ACTIVATION && lastUse_.lookup(root) == position &&
-                !outputRoots_.contains(value) && !sequence.gradients.count(root);
+                !outputRoots_.contains(value);
     // Nobody else may read these bytes in this command, and no other result may take them.
     for (unsigned i = 0; free && i < op.numOperands(); ++i)
       if (op.operand(i) && int(i) != pair.operand)
-        free = locationOf(sequence.layoutOf(op.operand(i)).root).buffer != locationOf(root).buffer;
+        free = locationOf(sequence, op.operand(i)).buffer != locations_.lookup(root).buffer;
     for (unsigned r = 0; free && r < result; ++r)
       free = overwritten(op, r) != pair.operand;
     if (free)

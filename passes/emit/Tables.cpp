@@ -4,17 +4,19 @@
 namespace shardc::emit {
 
 void writeBuckets(const Buckets &buckets, const Storage &storage, plan::Plan &plan) {
+  using zero::Role;
   for (auto [i, bucket] : llvm::enumerate(buckets)) {
-    const BucketBuffers &buffers = storage.bucket(i);
     plan::Bucket &out = *plan.add_buckets();
     out.set_name(bucket.name);
     out.set_elements(bucket.elements);
     out.set_decay_end(bucket.decayEnd);
     out.set_dtype(unsigned(bucket.dtype));
-    out.set_parameter_buffer(buffers.parameter);
-    out.set_gradient_buffer(buffers.gradient);
-    for (uint32_t state : buffers.states)
-      out.add_state_buffers(state);
+    out.set_parameter_buffer(*storage.state(Role::Parameter, i));
+    std::optional<uint32_t> gradient = storage.state(Role::Gradient, i);
+    out.set_gradient_buffer(gradient ? int32_t(*gradient) : -1);
+    for (Role role : {Role::State0, Role::State1})
+      if (std::optional<uint32_t> state = storage.state(role, i))
+        out.add_state_buffers(*state);
   }
 }
 
@@ -49,7 +51,7 @@ void writeParameters(const Graph &graph, const Buckets &buckets, plan::Plan &pla
 
 void writeInputs(const Graph &graph, const Storage &storage, plan::Plan &plan) {
   for (const Op &op : graph.ops()) {
-    if (!op.is(kInput) || op.attrs.has(kBucketAttr))
+    if (!op.is(kInput) || zero::roleOf(op))
       continue;
     std::string name = op.attrs.getString("name").str();
     if (llvm::any_of(plan.inputs(), [&](const plan::Input &input) { return input.name() == name; }))
@@ -68,13 +70,13 @@ void writeInputs(const Graph &graph, const Storage &storage, plan::Plan &plan) {
   }
 }
 
-void writeOutputs(const Graph &graph, const CommandWriter &writer, llvm::StringRef step, plan::Plan &plan) {
+void writeOutputs(const Graph &graph, const CommandWriter &writer, llvm::StringRef program, plan::Plan &plan) {
   for (auto &[name, value] : graph.outputs()) {
-    if (llvm::StringRef(name).starts_with(kGradientPrefix))
+    if (zero::isStateName(name))
       continue;
     plan::Output &out = *plan.add_outputs();
     out.set_name(name);
-    out.set_program(value->op()->phase == Phase::Update ? "update" : step.str());
+    out.set_program(program.str());
     *out.mutable_ref() = writer.ref(value);
   }
 }

@@ -10,7 +10,9 @@ void writeBuckets(const Buckets &buckets, const Storage &storage, plan::Plan &pl
 void writeParameters(const Graph &graph, const Buckets &buckets, plan::Plan &plan);
 /// Inputs of `graph` that the plan does not list yet.
 void writeInputs(const Graph &graph, const Storage &storage, plan::Plan &plan);
-/// The graph's outputs but gradients; those that ops of phase update make belong to program `update`.
-void writeOutputs(const Graph &graph, const CommandWriter &writer, llvm::StringRef step, plan::Plan &plan);
+/// The graph's outputs but states.
+void writeOutputs(const Graph &graph, const CommandWriter &writer, llvm::StringRef program, plan::Plan &plan);
+/// `Ref.version` of every operand and output.
+void writeVersions(plan::Plan &plan);
 
 } // namespace shardc::emit

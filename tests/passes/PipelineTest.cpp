@@ -79,7 +79,7 @@ TEST(Pipeline, TextOfEveryLevelParsesBackToItself) {
     debug.stopAfter = stop.str();
     auto result = compile(smallModel(), plan::Model(), {}, debug);
     ASSERT_TRUE(bool(result));
-    std::string text = toString(*result->train);
+    std::string text = toString(*result->step);
     auto parsed = parseGraph(text, "text");
     ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError()) << "\n" << text;
     EXPECT_EQ(toString(**parsed), text);

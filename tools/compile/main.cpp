@@ -45,8 +45,10 @@ cl::opt<std::string> precision("precision", cl::desc("fp32; fp64 for checks; def
 cl::opt<std::string> dropout("dropout", cl::desc("sets every dropout ratio; default: as exported"), cl::value_desc("P"), cl::cat(stepCategory));
 
 cl::opt<std::string> ranks("ranks", cl::desc("data-parallel ranks; default 1"), cl::value_desc("N"), cl::cat(planCategory));
-cl::opt<std::string> zero("zero", cl::desc("ZeRO stage; default 0 at 1 rank"), cl::value_desc("0..3"), cl::cat(planCategory));
+cl::opt<std::string> zero("zero", cl::desc("ZeRO stage; default 0 at 1 rank, else 3"), cl::value_desc("0..3"), cl::cat(planCategory));
 cl::opt<std::string> accumulate("accumulate", cl::desc("micro-steps per update; default 1"), cl::value_desc("K"), cl::cat(planCategory));
+cl::opt<std::string> bucket("bucket", cl::desc("parameters that are gathered and reduced together: those of a layer, or as many as fit; default layer"), cl::value_desc("SIZE|layer"), cl::init("layer"), cl::cat(planCategory));
+cl::opt<Size> prefetchLimit("prefetch-limit", cl::desc("gathered parameters at one time, in use or ahead; default: the two largest neighbours"), cl::cat(planCategory));
 cl::opt<std::string> machine("machine", cl::desc("cost model: a built-in name or a JSON file; default cpu"), cl::value_desc("FILE.json|NAME"), cl::init("cpu"), cl::cat(planCategory));
 cl::opt<std::string> target("target", cl::desc("kernels: cpu; default cpu"), cl::init("cpu"), cl::cat(planCategory));
 
@@ -57,7 +59,6 @@ cl::opt<std::string> hostMemory("host-memory", cl::desc("not built yet"), cl::va
 cl::opt<std::string> disk("disk", cl::desc("not built yet"), cl::value_desc("DIR[:SIZE]"), cl::cat(planCategory));
 cl::opt<std::string> recompute("recompute", cl::desc("none; default none"), cl::init("none"), cl::cat(planCategory));
 cl::opt<std::string> offload("offload", cl::desc("none; default none"), cl::init("none"), cl::cat(planCategory));
-cl::opt<std::string> bucket("bucket", cl::desc("layer; default layer"), cl::init("layer"), cl::cat(planCategory));
 
 Error checkNotBuilt() {
   struct {
@@ -65,7 +66,7 @@ Error checkNotBuilt() {
     StringRef value, only;
   } const kFlags[] = {{"reduce-dtype", reduceDtype, "auto"}, {"memory", memory, ""},       {"host-memory", hostMemory, ""},
                       {"disk", disk, ""},                    {"recompute", recompute, "none"}, {"offload", offload, "none"},
-                      {"bucket", bucket, "layer"},           {"target", target, "cpu"}};
+                      {"target", target, "cpu"}};
   for (auto &[flag, value, only] : kFlags)
     if (value != only)
       return notBuilt(flag, value, only);
@@ -114,10 +115,22 @@ Expected<CompileOptions> compileOptions() {
     auto value = parseCount(flag, *text, least);
     if (!value)
       return value.takeError();
-    if (*value != least)
-      return notBuilt(StringRef(flag).drop_front(2), *text, Twine(least).str());
     *out = unsigned(*value);
   }
+  if (zero.empty())
+    o.zero = o.ranks > 1 ? 3 : 0;
+  if (o.zero > 3)
+    return userError("--zero: got '" + zero + "', wanted a stage from 0 to 3");
+  if (bucket != "layer") {
+    auto bytes = parseSize(bucket);
+    if (Error error = bytes.takeError())
+      return userError("--bucket: " + toString(std::move(error)));
+    if (*bytes == 0)
+      return userError("--bucket: got '" + bucket + "', wanted layer or a size above 0");
+    o.bucketBytes = *bytes;
+  }
+  if (prefetchLimit.getNumOccurrences())
+    o.prefetchLimit = prefetchLimit.bytes;
   if (Error error = parseChoice("--optimizer", optimizer, {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd}, o.optimizer))
     return error;
   if (Error error = parseChoice("--precision", precision, {Precision::Fp32, Precision::Fp64}, o.precision))
@@ -180,7 +193,7 @@ Error run() {
   if (!result)
     return result.takeError();
   if (!result->plan || emit == "ir")
-    return writeText([&](raw_ostream &os) { printGraph(*result->train, os); });
+    return writeText([&](raw_ostream &os) { printGraph(*result->step, os); });
   if (emit == "plan-text")
     return writeText([&](raw_ostream &os) { printPlan(*result->plan, os); });
   if (Error error = writePlan(*result->plan, outputPath))
