@@ -31,7 +31,7 @@ public:
   [[nodiscard]] virtual bool broadcast(unsigned channel, void *data, int64_t bytes, unsigned root) = 0;
 
   /// Ends all communication of the group, from any thread, at any time: calls that wait and all later ones, of all ranks, return
-  /// false. The first cause stays. Calls also return false when a rank has died or (where that can be seen) left.
+  /// false. The first cause stays; the rank is put before it: "l0/MatMul: ..." becomes "rank 2: l0/MatMul: ...". Calls also return false when a rank has died or (where that can be seen) left.
   virtual void abort(const std::string &cause) = 0;
   bool aborted() const { return !cause().empty(); }
   /// "" while all is well; names the rank that failed: "rank 2: l0/MatMul: ...".

@@ -22,6 +22,7 @@ LAYERS = {
     "frontend/": GRAPH + ["frontend/", "onnx/"],
     "passes/": GRAPH + PLAN + ["passes/"],
     "runtime/": PLAN + ["runtime/"],
+    "runtime/comm/": BASE,
     "runtime/host/": PLAN + ["runtime/", "dnnl.h"],
     "tools/common/": BASE,
     "tools/flags/": GRAPH + PLAN + ["passes/"],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the host kernels use where it is there: OpenMP for threads, oneDNN for f32 products. And how they are compiled:
 # optimised in every build type; errno and traps are nobody's business in a kernel, but NaN, order and -0 are.
-file(GLOB KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/host/*.cpp)
+file(GLOB KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/host/*.cpp ${CMAKE_SOURCE_DIR}/runtime/comm/Sum.cpp)
 set_source_files_properties(${KERNELS} PROPERTIES COMPILE_OPTIONS
   "-O3;-march=${SHARDC_HOST_ARCH};-fno-math-errno;-fno-trapping-math")
 get_target_property(RUNTIME_TYPE shardc_runtime TYPE)
