@@ -188,9 +188,9 @@ class Train(unittest.TestCase):
 
     def test_launchers(self):
         self.train(steps=1, env={"WORLD_SIZE": "1", "RANK": "0"})
-        for name in "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS":
-            r = self.train(steps=1, code=1, env={name: "2"})
-            self.assertIn(f"environment: {name}: more than one rank is not built yet: got 2, wanted 1", r.stderr)
+        for rank, size in ("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"):
+            r = self.train(steps=1, code=1, env={rank: "0", size: "2"})
+            self.assertIn(f"environment: more than one rank is not built yet: got 2, wanted 1", r.stderr)
 
 
 if __name__ == "__main__":
