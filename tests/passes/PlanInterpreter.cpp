@@ -15,7 +15,7 @@ namespace {
 Dims dimsOf(const plan::Ref &ref) { return {ref.dims().begin(), ref.dims().end()}; }
 
 /// Calls `visit(bytes from the buffer's start)` for each element, the last dim fastest.
-template <typename Visit> void eachElement(const plan::Ref &ref, Visit visit) {
+template <typename Visit> void eachElement(const plan::Ref &ref, unsigned rank, Visit visit) {
   Dims dims = dimsOf(ref);
   Dims strides =
       ref.strides_size() ? Dims(ref.strides().begin(), ref.strides().end()) : rowMajorStrides(dims);
@@ -24,7 +24,7 @@ template <typename Visit> void eachElement(const plan::Ref &ref, Visit visit) {
     int64_t rest = i, element = 0;
     for (size_t d = dims.size(); d-- > 0; rest /= dims[d])
       element += rest % dims[d] * strides[d];
-    visit(i, int64_t(ref.offset()) + element * size);
+    visit(i, int64_t(ref.offset() + rank * ref.rank_stride()) + element * size);
   }
 }
 
@@ -45,7 +45,8 @@ Attrs attrsOf(const plan::Command &command) {
 
 } // namespace
 
-PlanInterpreter::PlanInterpreter(const plan::Plan &plan, Memory memory) : plan_(plan) {
+PlanInterpreter::PlanInterpreter(const plan::Plan &plan, Memory memory, unsigned rank)
+    : plan_(plan), rank_(rank) {
   uint64_t end = 0;
   for (const plan::Buffer &b : plan.buffers()) {
     starts_.push_back(memory == Packed ? b.offset() : end);
@@ -70,7 +71,7 @@ void PlanInterpreter::write(const plan::Ref &ref, const Tensor &tensor) {
   ASSERT_EQ(DType(ref.dtype()), tensor.dtype());
   ASSERT_EQ(ArrayRef<int64_t>(dimsOf(ref)), tensor.dims());
   int64_t size = byteSize(tensor.dtype());
-  eachElement(ref, [&](int64_t i, int64_t offset) {
+  eachElement(ref, rank_, [&](int64_t i, int64_t offset) {
     std::memcpy(at(ref.buffer()) + offset, tensor.data<char>() + i * size, size_t(size));
   });
 }
@@ -78,7 +79,7 @@ void PlanInterpreter::write(const plan::Ref &ref, const Tensor &tensor) {
 Tensor PlanInterpreter::read(const plan::Ref &ref) const {
   Tensor tensor(DType(ref.dtype()), dimsOf(ref));
   int64_t size = byteSize(tensor.dtype());
-  eachElement(ref, [&](int64_t i, int64_t offset) {
+  eachElement(ref, rank_, [&](int64_t i, int64_t offset) {
     std::memcpy(tensor.mutableData<char>() + i * size, at(ref.buffer()) + offset, size_t(size));
   });
   return tensor;

@@ -15,7 +15,7 @@ public:
     Packed,
     Disjoint
   }; ///< buffers where the plan says, or none sharing anything
-  PlanInterpreter(const plan::Plan &plan, Memory memory);
+  PlanInterpreter(const plan::Plan &plan, Memory memory, unsigned rank = 0);
 
   void write(const plan::Ref &ref, const Tensor &tensor);
   Tensor read(const plan::Ref &ref) const;
@@ -26,14 +26,17 @@ public:
   Tensor readOutput(llvm::StringRef program, llvm::StringRef name) const;
   void setScalar(unsigned slot, double value);
 
+  /// Of one rank.
   llvm::Error run(llvm::StringRef program);
+  /// Requires: no collective.
+  llvm::Error execute(const plan::Command &command);
 
 private:
   char *at(uint32_t buffer) const;
   plan::Ref parameterRef(llvm::StringRef name, bool gradient) const;
-  llvm::Error execute(const plan::Command &command);
 
   const plan::Plan &plan_;
+  unsigned rank_;
   std::vector<char> bytes_;
   std::vector<uint64_t> starts_; ///< of buffers in `bytes_`
 };
