@@ -3,7 +3,8 @@
 // d(sum)/dp, so the mean's are these / count:
 //   norm = sqrt(sum of squares) / count
 //   scale = 1 / count * min(1, max_norm / (norm + 1e-6))   (the last factor only if max_norm > 0)
-// as torch's clip_grad_norm_. A count of 0 gives 0 for both.
+// The sums of squares are f64 arrays of any dims, added in their order.
+// As torch's clip_grad_norm_; a count of 0 gives 0 for both.
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
 #include "ir/ops/StepScalars.h"
@@ -35,18 +36,17 @@ llvm::Expected<Types> infer(const Op &op) {
   check.isFloat(0);
   check.hasDims(0, {});
   checkScalars(check, 1);
-  for (unsigned i = 2; i < op.numOperands(); ++i) {
+  for (unsigned i = 2; i < op.numOperands(); ++i)
     check.isType(i, DType::F64);
-  }
   Type scalar(DType::F64, {});
   return check.done({scalar, scalar});
 }
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   double count = in[0]->asDouble(0), maxNorm = in[1]->asDouble(step::kMaxGradNorm), sum = 0;
-  for (const Tensor *square : in.drop_front(2))
-    for (double s : toDoubles(*square))
-      sum += s;
+  for (const Tensor *squares : in.drop_front(2))
+    for (double square : toDoubles(*squares))
+      sum += square;
   double norm = 0, scale = 0;
   if (count != 0) {
     norm = std::sqrt(sum) / count;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/Optimizer.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace shardc {
 
@@ -18,10 +19,11 @@ llvm::Expected<Types> inferOptimizer(const Op &op, unsigned states) {
   check.isType(2 + states, DType::F64);
   check.hasDims(2 + states, {});
   checkScalars(check, 3 + states);
-  int64_t end = check.integer("decay_end"), ranks = check.integer("ranks", 1);
-  if (end < 0 || ranks < 1 || end > check.in(0).numElements() * ranks)
-    check.fail("attribute 'decay_end': got " + llvm::Twine(end) + ", wanted one in [0, " +
-               llvm::Twine(check.in(0).numElements() * ranks) + "]");
+  int64_t end = check.integer("decay_end"), ranks = check.integer("ranks", 1), elements;
+  if (ranks < 1 || llvm::MulOverflow(check.in(0).numElements(), ranks, elements))
+    check.fail("attribute 'ranks': got " + llvm::Twine(ranks) + ", wanted at least 1");
+  else if (end < 0 || end > elements)
+    check.fail("attribute 'decay_end': got " + llvm::Twine(end) + ", wanted one in [0, " + llvm::Twine(elements) + "]");
   return check.done(types);
 }
 
@@ -53,8 +55,7 @@ llvm::Expected<Tensors> evaluateOptimizer(const Op &op, TensorArgs in, unsigned 
   std::vector<double> p = toDoubles(*in[0]), g = toDoubles(*in[1]), state[2];
   for (unsigned k = 0; k < 2; ++k)
     state[k] = k < states && in[2 + k] ? toDoubles(*in[2 + k]) : std::vector<double>(p.size());
-  // With ranks > 1 element 0 is the first of this rank's slice.
-  int64_t end = op.attrs.getInt("decay_end");
+  int64_t end = op.attrs.getInt("decay_end"); // counted from this rank's slice
   if (op.attrs.getInt("ranks", 1) > 1)
     end -= int64_t(at(step::kRank)) * int64_t(p.size());
   for (size_t i = 0; i < p.size(); ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running kernel found wrong in its data: an index out of range. The first report stays.
+// Why a running kernel could not do its work: what it found wrong in its data (an index out of range; the first report stays),
+// or that other ranks are gone. One for each stream.
 #pragma once
 
 #include <atomic>
@@ -17,9 +18,12 @@ public:
       return;
     place_ = &place, what_ = what, value_ = value, low_ = low, high_ = high;
   }
+  /// Communication has ended; the communicator knows the cause.
+  void loseRanks() { state_.store(2, std::memory_order_relaxed); }
   /// Asked between kernels, by the thread that runs them.
   bool raised() const { return state_.load(std::memory_order_relaxed); }
-  /// "PLACE: WHAT out of range: got V, wanted LOW to HIGH - 1"
+  bool lostRanks() const { return state_.load(std::memory_order_relaxed) == 2; }
+  /// "PLACE: WHAT out of range: got V, wanted LOW to HIGH - 1". Requires: reported.
   std::string message() const {
     return *place_ + ": " + what_ + " out of range: got " + std::to_string(value_) +
            (low_ < high_ ? ", wanted " + std::to_string(low_) + " to " + std::to_string(high_ - 1)

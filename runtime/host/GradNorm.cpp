@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sum_squares(g) -> f64 and grad_scale(count, scalars, sumsq...) -> grad_norm, grad_scale.
+// sum_squares(g) -> f64 and grad_scale(count, scalars, sumsq...) -> grad_norm, grad_scale; each sumsq is an array, added in order.
 // Gradients hold d(sum)/dp, so the mean's are these / count:
 //   norm = sqrt(sum of squares) / count
 //   scale = 1 / count * min(1, max_norm / (norm + 1e-6))   (the last factor only if max_norm > 0)
@@ -45,13 +45,14 @@ public:
       : counter_(b.in[0].as<T>()), scalars_(b.in[1].as<double>()), norm_(b.out[0].as<double>()),
         scale_(b.out[1].as<double>()) {
     for (size_t i = 2; i < b.in.size(); ++i)
-      squares_.push_back(b.in[i].as<double>());
+      squares_.push_back({b.in[i].as<double>(), size_t(b.in[i].numElements())});
   }
 
   void run() override {
     double count = *counter_, maxNorm = scalars_[kMaxGradNorm], sum = 0;
-    for (const double *square : squares_)
-      sum += *square;
+    for (llvm::ArrayRef<double> squares : squares_)
+      for (double square : squares)
+        sum += square;
     if (count == 0) {
       *norm_ = *scale_ = 0;
       return;
@@ -67,7 +68,7 @@ private:
   const T *counter_;
   const double *scalars_;
   double *norm_, *scale_;
-  std::vector<const double *> squares_;
+  std::vector<llvm::ArrayRef<double>> squares_;
 };
 
 bool isScalar(Checks &c, const Array &a, DType dtype) { return c.dtype(a, dtype) && c.dims(a, {}); }
@@ -89,7 +90,7 @@ BoundKernel bindGradScale(const Binding &b) {
         isScalar(c, b.out[0], DType::F64) && isScalar(c, b.out[1], DType::F64) && c.apart()))
     return c.take();
   for (size_t i = 2; i < b.in.size(); ++i)
-    if (!(c.that(bool(b.in[i]), "absent sum of squares") && isScalar(c, b.in[i], DType::F64)))
+    if (!(c.that(bool(b.in[i]), "absent sum of squares") && c.dtype(b.in[i], DType::F64) && c.contiguous(b.in[i])))
       return c.take();
   return makeReal<GradScale>(b.in[0].dtype, b);
 }

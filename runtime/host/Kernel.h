@@ -5,6 +5,10 @@
 #include "ir/base/Tensor.h"
 #include "ir/plan/Plan.h"
 
+namespace shardc {
+class Communicator;
+}
+
 namespace shardc::host {
 
 class Fault;
@@ -32,6 +36,7 @@ struct Binding {
   const double *scalars = nullptr;        ///< f64[kNumScalars], read when running
   std::string place;                      ///< for messages
   Fault *fault = nullptr;                 ///< where a running kernel reports bad values (Fault.h)
+  Communicator *communicator = nullptr;   ///< the ranks that run together; null: one
 };
 
 /// Runs with what it precomputed: no allocation.

@@ -1,28 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // adamw, adam (param, grad, m, v, grad_scale, scalars){decay_end} and sgd (param, grad, momentum?,
 // grad_scale, scalars){decay_end}: torch's formulas over flat arrays, in place, in one pass.
-// Elements [0, decay_end) decay, all of them if the scalar kDecayAll says so.
+// Elements [0, decay_end) decay, all of them if the scalar kDecayAll says so. With attribute ranks > 1 the arrays are slice
+// scalars[kRank] of a bucket in which decay_end counts.
 #include "ir/plan/Scalars.h"
 #include "runtime/host/Rows.h"
 #include "runtime/host/Simd.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 namespace shardc::host {
 namespace {
 
+/// Which elements decay: those of the bucket before `end`. `sliced`: the arrays are one rank's slice of it.
+struct Decay {
+  int64_t end = 0;
+  bool sliced = false;
+};
+
 /// What the optimizers share: operands, and the cut at decay_end.
 template <typename T> class Optimizer : public Kernel {
 public:
-  Optimizer(const Binding &b, unsigned states, int64_t decayEnd)
+  Optimizer(const Binding &b, unsigned states, Decay decay)
       : param_(b.in[0].as<T>()), grad_(b.in[1].as<T>()), gradScale_(b.in[2 + states].as<double>()),
         scalars_(b.in[3 + states].as<double>()), count_(b.in[0].numElements()),
-        decayEnd_(decayEnd) {}
+        decay_(decay) {}
 
 protected:
   /// Calls update(begin, end, decay) for pieces with one weight decay.
   template <typename Update> void forPieces(Update update) {
     double decay = scalars_[kWeightDecay];
-    int64_t cut = scalars_[kDecayAll] != 0 ? count_ : decayEnd_;
+    int64_t first = decay_.sliced ? int64_t(scalars_[kRank]) * count_ : 0; // element of the bucket
+    int64_t cut = scalars_[kDecayAll] != 0 ? count_ : decay_.end - first;
     parallelFor(count_, 1 << 14, [&](int64_t begin, int64_t end, int) {
       int64_t middle = std::min(std::max(begin, cut), end);
       if (begin < middle)
@@ -35,13 +44,14 @@ protected:
   T *param_;
   const T *grad_;
   const double *gradScale_, *scalars_;
-  int64_t count_, decayEnd_;
+  int64_t count_;
+  Decay decay_;
 };
 
 template <typename T, bool kDecoupled> class Adam final : public Optimizer<T> {
 public:
-  Adam(const Binding &b, int64_t decayEnd)
-      : Optimizer<T>(b, 2, decayEnd), m_(b.in[2].as<T>()), v_(b.in[3].as<T>()) {}
+  Adam(const Binding &b, Decay decay)
+      : Optimizer<T>(b, 2, decay), m_(b.in[2].as<T>()), v_(b.in[3].as<T>()) {}
 
   void run() override {
     const double *s = this->scalars_;
@@ -77,8 +87,8 @@ template <typename T> using AdamL2 = Adam<T, false>;
 
 template <typename T> class Sgd final : public Optimizer<T> {
 public:
-  Sgd(const Binding &b, int64_t decayEnd)
-      : Optimizer<T>(b, 1, decayEnd), momentum_(b.in[2].as<T>()) {}
+  Sgd(const Binding &b, Decay decay)
+      : Optimizer<T>(b, 1, decay), momentum_(b.in[2].as<T>()) {}
 
   void run() override {
     const double *s = this->scalars_;
@@ -113,8 +123,7 @@ private:
 };
 
 /// `required` says whether the states must be there.
-bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required,
-                    int64_t &decayEnd) {
+bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required, Decay &decay) {
   if (!c.that(b.in.size() == 4 + states,
               "number of operands: wanted " + std::to_string(4 + states)))
     return false;
@@ -126,11 +135,13 @@ bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required,
     present += state && b.in[i];
   }
   const Array &param = b.in[0];
+  int64_t ranks, elements;
   if (!(c.that(b.out.size() >= 1 + present && b.out.size() <= 1 + states,
                "number of results: wanted param and the states") &&
-        c.real(param) && c.intAttr("decay_end", decayEnd) &&
-        c.that(decayEnd >= 0 && decayEnd <= param.numElements(),
-               "attribute decay_end: wanted an element of the parameters") &&
+        c.real(param) && c.intAttr("decay_end", decay.end) && c.intAttr("ranks", ranks, 1) &&
+        c.that(ranks >= 1 && !llvm::MulOverflow(param.numElements(), ranks, elements),
+               "attribute ranks: wanted at least 1") &&
+        c.that(decay.end >= 0 && decay.end <= elements, "attribute decay_end: wanted an element of the parameters") &&
         c.dtype(b.in[2 + states], DType::F64) && c.dims(b.in[2 + states], {}) &&
         c.dtype(b.in[3 + states], DType::F64) && c.dims(b.in[3 + states], {kNumScalars}) &&
         c.contiguous(b.in[3 + states])))
@@ -139,6 +150,7 @@ bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required,
     if (b.in[i] &&
         !(c.dims(b.in[i], param.dims) && c.dtype(b.in[i], param.dtype) && c.contiguous(b.in[i])))
       return false;
+  decay.sliced = ranks > 1;
   // Results are the memory of what they update.
   llvm::SmallVector<std::pair<unsigned, unsigned>> same = {{0, 0}};
   for (unsigned i = 0; i < states; ++i)
@@ -155,26 +167,26 @@ bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required,
 
 BoundKernel bindAdamW(const Binding &b) {
   Checks c(b);
-  int64_t decayEnd;
-  if (!checkOptimizer(c, b, 2, /*required=*/true, decayEnd))
+  Decay decay;
+  if (!checkOptimizer(c, b, 2, /*required=*/true, decay))
     return c.take();
-  return makeReal<AdamW>(b.in[0].dtype, b, decayEnd);
+  return makeReal<AdamW>(b.in[0].dtype, b, decay);
 }
 
 BoundKernel bindAdam(const Binding &b) {
   Checks c(b);
-  int64_t decayEnd;
-  if (!checkOptimizer(c, b, 2, /*required=*/true, decayEnd))
+  Decay decay;
+  if (!checkOptimizer(c, b, 2, /*required=*/true, decay))
     return c.take();
-  return makeReal<AdamL2>(b.in[0].dtype, b, decayEnd);
+  return makeReal<AdamL2>(b.in[0].dtype, b, decay);
 }
 
 BoundKernel bindSgd(const Binding &b) {
   Checks c(b);
-  int64_t decayEnd;
-  if (!checkOptimizer(c, b, 1, /*required=*/false, decayEnd))
+  Decay decay;
+  if (!checkOptimizer(c, b, 1, /*required=*/false, decay))
     return c.take();
-  return makeReal<Sgd>(b.in[0].dtype, b, decayEnd);
+  return makeReal<Sgd>(b.in[0].dtype, b, decay);
 }
 
 } // namespace shardc::host

@@ -76,6 +76,7 @@ void normCases(OpCases &cases);
 void attentionCases(OpCases &cases);
 void lossCases(OpCases &cases);
 void updateCases(OpCases &cases);
+void collectiveCases(OpCases &cases);
 void dropoutCases(OpCases &cases);
 
 OpCases allCases();

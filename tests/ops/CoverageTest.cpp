@@ -71,6 +71,7 @@ TEST(Coverage, scalarSlotsAreThoseOfThePlan) {
   EXPECT_EQ(unsigned(step::kMaxGradNorm), unsigned(kMaxGradNorm));
   EXPECT_EQ(unsigned(step::kDecayAll), unsigned(kDecayAll));
   EXPECT_EQ(unsigned(step::kFirstUpdate), unsigned(kFirstUpdate));
+  EXPECT_EQ(unsigned(step::kRank), unsigned(kRank));
 }
 
 } // namespace

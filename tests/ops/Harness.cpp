@@ -103,6 +103,8 @@ llvm::Expected<CaseGraph> buildCase(const OpCase &c, DType dtype) {
     }
     g.feeds[source->result()] = tensor;
   }
+  if (c.def->collective == Collective::Done) // follows a start
+    operands[0] = build.make(kAllReduceStart, operands, {{"ranks", int64_t(1)}});
   llvm::Expected<Op *> op = build.create(*c.def, operands, c.attrs);
   if (!op)
     return op.takeError();
@@ -160,6 +162,7 @@ OpCases allCases() {
   attentionCases(cases);
   lossCases(cases);
   updateCases(cases);
+  collectiveCases(cases);
   dropoutCases(cases);
   return cases;
 }

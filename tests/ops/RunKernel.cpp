@@ -95,7 +95,7 @@ plan::Command commandOf(const Op &op) {
 
 llvm::Expected<Tensors> run(const Op &op, TensorArgs operands, llvm::ArrayRef<double> scalars,
                             bool strided) {
-  if (op.def().view || op.def().operands.empty() || op.is(kRange))
+  if (op.def().view || op.def().operands.empty() || op.is(kRange) || op.is(kPack))
     return evaluateOp(op, operands);
   host::Fault fault;
   plan::Command command = commandOf(op);

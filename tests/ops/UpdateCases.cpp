@@ -13,7 +13,7 @@ OperandSpec scalars(std::initializer_list<std::pair<unsigned, double>> set) {
   return wide({kNumScalars}, values);
 }
 
-OperandSpec adamScalars(double decayAll) {
+OperandSpec adamScalars(double decayAll, double rank = 0) {
   return scalars({{kLearningRate, 0.01},
                   {kBeta1, 0.9},
                   {kBeta2, 0.99},
@@ -21,16 +21,20 @@ OperandSpec adamScalars(double decayAll) {
                   {kWeightDecay, 0.1},
                   {kBiasCorrection1, 1 - 0.9 * 0.9},
                   {kBiasCorrection2, 1 - 0.99 * 0.99},
-                  {kDecayAll, decayAll}});
+                  {kDecayAll, decayAll},
+                  {kRank, rank}});
 }
-OperandSpec sgdScalars(double nesterov, double first) {
+OperandSpec sgdScalars(double nesterov, double first, double rank = 0) {
   return scalars({{kLearningRate, 0.01},
                   {kWeightDecay, 0.1},
                   {kMomentum, 0.9},
                   {kNesterov, nesterov},
-                  {kFirstUpdate, first}});
+                  {kFirstUpdate, first},
+                  {kRank, rank}});
 }
 Attrs decayEnd(int64_t end) { return {{"decay_end", end}}; }
+/// The arrays are a slice of a bucket of 3 x 11 elements.
+Attrs slicedDecayEnd(int64_t end) { return {{"decay_end", end}, {"ranks", int64_t(3)}}; }
 
 } // namespace
 
@@ -52,6 +56,17 @@ void updateCases(OpCases &cases) {
                        std::string(nesterov ? "Nesterov" : "Momentum") + (first ? "First" : ""),
                        {x({11}), x({11}), x({11}), wide({}, {0.25}), sgdScalars(nesterov, first)},
                        decayEnd(11)});
+  // Decay ends in slice 1: slice 0 decays, slice 2 does not.
+  for (int rank : {0, 1, 2}) {
+    std::string slice = "Slice" + std::to_string(rank);
+    for (const OpDef *def : {&kAdamW, &kAdam})
+      cases.push_back({def,
+                       slice,
+                       {x({11}), x({11}), x({11}), positive({11}), wide({}, {0.25}), adamScalars(0, rank)},
+                       slicedDecayEnd(15)});
+    cases.push_back(
+        {&kSgd, slice, {x({11}), x({11}), x({11}), wide({}, {0.25}), sgdScalars(0, 0, rank)}, slicedDecayEnd(15)});
+  }
   cases.push_back({&kSumSquares, "Vector", {x({37})}});
   cases.push_back({&kSumSquares, "Empty", {x({0})}});
   for (auto [name, count, maxNorm] : {std::tuple{"Clips", 4.0, 0.5},
@@ -62,6 +77,10 @@ void updateCases(OpCases &cases) {
         {&kGradScale,
          name,
          {given({}, {count}), scalars({{kMaxGradNorm, maxNorm}}), wide({}, {30}), wide({}, {70})}});
+  cases.push_back({&kGradScale,
+                   "Arrays",
+                   {given({}, {4}), scalars({{kMaxGradNorm, 0.5}}), wide({3}, {30, 1, 2}), wide({0}, {}),
+                    wide({2, 1}, {50, 17})}});
 }
 
 } // namespace shardc::test
