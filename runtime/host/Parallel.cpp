@@ -11,6 +11,8 @@ namespace shardc::host {
 
 int numThreads() { return std::min(omp_get_max_threads(), kHostSlots); }
 
+void useThreads(int threads) { omp_set_num_threads(std::max(1, threads)); }
+
 void parallelFor(int64_t n, int64_t grain, llvm::function_ref<void(int64_t, int64_t, int)> body) {
   if (n <= 0)
     return;
@@ -44,6 +46,8 @@ void parallelTasks(int64_t n, double cost, llvm::function_ref<void(int64_t, int)
 
 int numThreads() { return 1; }
 
+void useThreads(int) {}
+
 void parallelFor(int64_t n, int64_t, llvm::function_ref<void(int64_t, int64_t, int)> body) {
   if (n > 0)
     body(0, n, 0);
@@ -55,5 +59,7 @@ void parallelTasks(int64_t n, double, llvm::function_ref<void(int64_t, int)> bod
 }
 
 #endif
+
+int threadsPerRank(unsigned ranks) { return std::max(1, numThreads() / int(std::max(1u, ranks))); }
 
 } // namespace shardc::host

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over both cores (OpenMP where it is there).
+// Loops over the cores (OpenMP where it is there).
 #pragma once
 
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -22,6 +22,13 @@ void parallelFor(int64_t n, int64_t grain,
 /// what one takes, in multiplications or so: little work stays on the calling thread.
 void parallelTasks(int64_t n, double cost, llvm::function_ref<void(int64_t task, int slot)> body);
 
+/// How many threads loops of the calling thread run on. No bit of any result depends on it.
 int numThreads();
+
+/// How many threads each of `ranks` ranks may use, where all run as threads of this process: a fair share, at least 1.
+int threadsPerRank(unsigned ranks);
+
+/// Sets `numThreads()` of the calling thread, as each rank's thread does when it starts; other threads keep theirs.
+void useThreads(int threads);
 
 } // namespace shardc::host

@@ -133,9 +133,9 @@ TEST(Executor, RefusesOperandsOutsideTheirBuffers) {
 TEST(Kernels, EveryNameBindsToSomething) {
   for (llvm::StringRef name : host::kernelNames()) {
     EXPECT_NE(host::findKernel(name), nullptr) << name.str();
-    // Nothing given: an error, not a crash.
+    // Nothing given: an error, not a crash. A collective's end is a command without operands.
     host::KernelRun run(name);
-    EXPECT_NE(host::messageOf(run.bind()), "") << name.str();
+    EXPECT_EQ(host::messageOf(run.bind()) == "", name == "collective_done") << name.str();
   }
 }
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a command of the plan to a kernel on this rank's memory.
+#pragma once
+
+#include "runtime/host/Kernel.h"
+#include "runtime/host/Memory.h"
+
+namespace shardc::host {
+
+/// What all commands of one rank see.
+struct RankContext {
+  const plan::Plan &plan;
+  const Memory &memory;
+  const double *scalars;
+  Communicator *communicator; ///< null: one rank
+  unsigned rank;
+};
+
+/// "l0/MatMul", or the kernel's name where the plan has none.
+std::string placeOf(const plan::Plan &plan, const plan::Command &command);
+
+/// Checks every operand against its buffer, for this rank's slices; errors begin with the command's place. The kernel reports to `fault`.
+BoundKernel bindCommand(const RankContext &context, const plan::Command &command, Fault &fault);
+
+} // namespace shardc::host
