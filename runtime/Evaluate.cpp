@@ -1,53 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Evaluate.h"
 #include "ir/base/Error.h"
+#include "runtime/Ranks.h"
+#include "runtime/comm/Communicator.h"
 #include <chrono>
 #include <numeric>
 
 namespace shardc {
 
-Evaluation::Evaluation(Executor &executor, StepProgram program, Inputs inputs, int64_t batch)
-    : executor_(&executor), program_(program), inputs_(std::move(inputs)), batch_(batch),
-      rows_(inputs_.data().rows()), batchRows_(std::min(batch, rows_)) {
-  if (int64_t rest = rows_ % batch_; rest != 0 && !inputs_.canPad()) {
-    note_ = std::to_string(rest) + " of " + std::to_string(rows_) +
-            " evaluation rows do not fill a batch and are left out";
-    rows_ -= rest;
-  }
+llvm::Expected<EvalRows> EvalRows::of(const plan::Plan &plan, const Dataset &data) {
+  if (!findProgram(plan, "eval"))
+    return userError("plan: has no program \"eval\"");
+  int64_t batch = plan.batch(), rows = data.rows(), least = canPad(plan) ? 1 : batch;
+  if (rows < least)
+    return userError(data.name() + ": too few rows: got " + llvm::Twine(rows) + ", wanted at least " +
+                     llvm::Twine(least));
+  int64_t rest = canPad(plan) ? 0 : rows % batch;
+  if (rest == 0)
+    return EvalRows{rows, ""};
+  return EvalRows{rows - rest, std::to_string(rest) + " of " + std::to_string(rows) +
+                                   " evaluation rows do not fill a batch and are left out"};
 }
 
-llvm::Expected<Evaluation> Evaluation::open(const plan::Plan &plan, Executor &executor,
-                                            llvm::ArrayRef<std::string> files) {
+Evaluation::Evaluation(const plan::Plan &plan, Executor &executor, Communicator &communicator, const Dataset &data,
+                       StepProgram program, int64_t rows)
+    : executor_(&executor), communicator_(&communicator), program_(program), inputs_(plan, executor, data),
+      batch_(plan.batch()), rows_(rows), batchRows_(std::min(batch_, rows_)) {}
+
+llvm::Expected<Evaluation> Evaluation::create(const plan::Plan &plan, Executor &executor, Communicator &communicator,
+                                              const Dataset &data) {
+  auto rows = EvalRows::of(plan, data);
+  if (!rows)
+    return rows.takeError();
   auto program = StepProgram::find(plan, executor, "eval");
   if (!program)
     return program.takeError();
   if (!program->lossSum || !program->lossCount)
     return userError("plan: program \"eval\" leaves no loss");
-  auto inputs = Inputs::open(plan, executor, files);
-  if (!inputs)
-    return inputs.takeError();
-  int64_t batch = plan.batch(), least = inputs->canPad() ? 1 : batch;
-  if (inputs->data().rows() < least)
-    return userError(inputs->data().name() + ": too few rows: got " +
-                     llvm::Twine(inputs->data().rows()) + ", wanted at least " +
-                     llvm::Twine(least));
-  return Evaluation(executor, *program, std::move(*inputs), batch);
+  return Evaluation(plan, executor, communicator, data, *program, rows->count);
+}
+
+void Evaluation::feed(int64_t batch) {
+  int64_t first = batch * batch_, n = std::min(batch_, rows_ - first);
+  std::iota(batchRows_.begin(), batchRows_.begin() + n, first);
+  llvm::ArrayRef<int64_t> rows(batchRows_.data(), n);
+  n == batch_ ? inputs_.feed(rows) : inputs_.feedPadded(rows);
 }
 
 llvm::Expected<EvalReport> Evaluation::run() {
   auto start = std::chrono::steady_clock::now();
-  double sum = 0, count = 0, correct = 0;
-  for (int64_t row = 0; row < rows_; row += batch_) {
-    int64_t n = std::min(batch_, rows_ - row);
-    std::iota(batchRows_.begin(), batchRows_.begin() + n, row);
-    llvm::ArrayRef<int64_t> rows(batchRows_.data(), n);
-    n == batch_ ? inputs_.feed(rows) : inputs_.feedPadded(rows);
+  const int64_t ranks = communicator_->size(), batches = (rows_ + batch_ - 1) / batch_;
+  double totals[3] = {}; // loss, count, correct
+  for (int64_t first = 0; first < batches; first += ranks) {
+    int64_t batch = first + communicator_->rank();
+    bool isOver = batch >= batches; // others still have one
+    feed(isOver ? 0 : batch);
     if (llvm::Error error = executor_->run(program_.index))
       return error;
-    sum += program_.lossSum.read();
-    count += program_.lossCount.read();
-    correct += program_.correct ? program_.correct.read() : 0;
+    if (isOver)
+      continue;
+    totals[0] += program_.lossSum.read();
+    totals[1] += program_.lossCount.read();
+    totals[2] += program_.correct ? program_.correct.read() : 0;
   }
+  if (!communicator_->allReduce(/*channel=*/0, totals, 3, DType::F64))
+    return groupError(*communicator_);
+  auto [sum, count, correct] = totals;
   EvalReport report;
   report.samples = rows_;
   report.loss = count > 0 ? sum / count : 0;

@@ -2,15 +2,13 @@
 // Starting values for parameters that no file has (--init-weights).
 #pragma once
 
-#include "runtime/Safetensors.h"
+#include "ir/plan/Plan.h"
 
 namespace shardc {
 
-void initializeZero(const ArrayToWrite &parameter);
-
-/// deviation == 0: zeros. Else see WeightsOptions. A draw depends on the seed, the parameter's
-/// number in the plan and the element's number alone. Requires: f32 or f64 memory that may be
-/// written.
-void initialize(const ArrayToWrite &parameter, uint64_t number, double deviation, uint64_t seed);
+/// Writes elements [first, first + count) of a parameter to `to`. deviation == 0: zeros. Else see WeightsOptions. A draw
+/// depends on the seed, the parameter's number in the plan and the element's number alone. Requires: dtype is f32 or f64.
+void initialize(const plan::Parameter &parameter, uint64_t number, double deviation, uint64_t seed, int64_t first,
+                int64_t count, void *to, DType dtype);
 
 } // namespace shardc

@@ -8,14 +8,7 @@ namespace shardc {
 
 static bool isInteger(DType dtype) { return dtype == DType::I32 || dtype == DType::I64; }
 
-Inputs::Inputs(const plan::Plan &plan, Executor &executor, Dataset data)
-    : plan_(&plan), data_(std::move(data)) {
-  for (const plan::Input &input : plan.inputs())
-    buffers_.push_back(executor.buffer(input.buffer()));
-}
-
-llvm::Expected<Inputs> Inputs::open(const plan::Plan &plan, Executor &executor,
-                                    llvm::ArrayRef<std::string> files) {
+llvm::Expected<Dataset> openData(const plan::Plan &plan, llvm::ArrayRef<std::string> files) {
   std::vector<InputSpec> specs;
   bool hasElements = false;
   for (const plan::Input &input : plan.inputs()) {
@@ -38,23 +31,28 @@ llvm::Expected<Inputs> Inputs::open(const plan::Plan &plan, Executor &executor,
               data->checkRange(input.name(), input.low(), input.high(),
                                input.has_ignore() ? std::optional(input.ignore()) : std::nullopt))
         return error;
-  return Inputs(plan, executor, std::move(*data));
+  return data;
 }
 
-void Inputs::feed(llvm::ArrayRef<int64_t> rows) const {
-  for (size_t i = 0; i < buffers_.size(); ++i)
-    data_.copyRows(i, rows, buffers_[i]);
-}
-
-bool Inputs::canPad() const {
-  for (const plan::Input &input : plan_->inputs())
+bool canPad(const plan::Plan &plan) {
+  for (const plan::Input &input : plan.inputs())
     if (input.has_ignore() && isInteger(DType(input.dtype())))
       return true;
   return false;
 }
 
+Inputs::Inputs(const plan::Plan &plan, Executor &executor, const Dataset &data) : plan_(&plan), data_(&data) {
+  for (const plan::Input &input : plan.inputs())
+    buffers_.push_back(executor.buffer(input.buffer()));
+}
+
+void Inputs::feed(llvm::ArrayRef<int64_t> rows) const {
+  for (size_t i = 0; i < buffers_.size(); ++i)
+    data_->copyRows(i, rows, buffers_[i]);
+}
+
 void Inputs::feedPadded(llvm::ArrayRef<int64_t> rows) const {
-  assert(!rows.empty() && canPad());
+  assert(!rows.empty() && canPad(*plan_));
   feed(rows);
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const plan::Input &input = plan_->inputs(i);

@@ -87,17 +87,7 @@ llvm::Error ModelFiles::checkModel() {
   return llvm::Error::success();
 }
 
-/// The transpose of [columns, rows] into [rows, columns], in blocks that stay in the cache.
-static void transpose(const char *from, char *to, int64_t rows, int64_t columns, int64_t bytes) {
-  constexpr int64_t kBlock = 32;
-  for (int64_t r0 = 0; r0 < rows; r0 += kBlock)
-    for (int64_t c0 = 0; c0 < columns; c0 += kBlock)
-      for (int64_t r = r0; r < std::min(rows, r0 + kBlock); ++r)
-        for (int64_t c = c0; c < std::min(columns, c0 + kBlock); ++c)
-          __builtin_memcpy(to + (r * columns + c) * bytes, from + (c * rows + r) * bytes, bytes);
-}
-
-llvm::Error ModelFiles::load(const plan::Parameter &parameter, void *to, DType dtype) {
+llvm::Expected<ElementSource> ModelFiles::find(const plan::Parameter &parameter, DType dtype) {
   if (llvm::Error error = checkModel())
     return error;
   const plan::ValueSource &source = parameter.source();
@@ -121,21 +111,14 @@ llvm::Error ModelFiles::load(const plan::Parameter &parameter, void *to, DType d
                          llvm::Twine(bytes.size()) + " bytes, wanted at least " +
                          llvm::Twine(source.offset() + source.length()),
                      "the file changed after the plan was made: compile the plan again");
-  const char *data = bytes.data() + source.offset();
-  if (!source.transposed()) {
-    convertElements(data, from, to, dtype, count);
-    return llvm::Error::success();
-  }
+  ElementSource elements{bytes.bytes_begin() + source.offset(), from};
+  if (!source.transposed())
+    return elements;
   if (dims.size() != 2)
     return userError(place + ": only a matrix can be transposed: got " + formatDims(dims));
-  if (from == dtype) {
-    transpose(data, static_cast<char *>(to), dims[0], dims[1], byteSize(dtype));
-    return llvm::Error::success();
-  }
-  std::unique_ptr<char[]> converted(new char[count * byteSize(dtype)]);
-  convertElements(data, from, converted.get(), dtype, count);
-  transpose(converted.get(), static_cast<char *>(to), dims[0], dims[1], byteSize(dtype));
-  return llvm::Error::success();
+  elements.rows = dims[0];
+  elements.columns = dims[1];
+  return elements;
 }
 
 } // namespace shardc

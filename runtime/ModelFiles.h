@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ir/plan/Plan.h"
+#include "runtime/ElementSource.h"
 #include <map>
 #include <memory>
 
@@ -24,10 +25,9 @@ public:
   /// Does the plan tell a place, and is there a file now? External weights that were absent when the plan was made count.
   bool has(const plan::Parameter &parameter) const;
 
-  /// Copies, transposes and converts to `dtype`. Requires: `has(parameter)` or a source of kind FILE; `to`
-  /// has room for its dims. Errors: file missing, too short, or the model file is not the one that
-  /// the plan was made of.
-  llvm::Error load(const plan::Parameter &parameter, void *to, DType dtype);
+  /// The parameter's elements, to be read as `dtype`; they live as long as this. Requires: `has(parameter)` or a source
+  /// of kind FILE. Errors: file missing, too short, or the model file is not the one that the plan was made of.
+  llvm::Expected<ElementSource> find(const plan::Parameter &parameter, DType dtype);
 
 private:
   std::string placeOf(llvm::StringRef file) const;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include "runtime/ArrayFile.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace llvm {
 class MemoryBuffer;
+class raw_ostream;
 }
 
 namespace shardc {
@@ -15,22 +17,28 @@ namespace shardc {
 llvm::Expected<std::unique_ptr<ArrayFile>>
 openSafetensors(llvm::StringRef path, std::unique_ptr<llvm::MemoryBuffer> buffer);
 
-/// One array to write. The caller keeps `data` alive; each float element is multiplied by `scale`
-/// on its way.
-struct ArrayToWrite {
+/// One array of a file to be written.
+struct ArrayInfo {
   std::string name;
   DType dtype = DType::F32;
   Dims dims;
-  const void *data = nullptr;
-  double scale = 1;
 };
 
-/// Bytes of the file that `writeSafetensors` would make.
-uint64_t safetensorsSize(llvm::ArrayRef<ArrayToWrite> arrays);
+/// Bytes of the file that `streamSafetensors` would make.
+uint64_t safetensorsSize(llvm::ArrayRef<ArrayInfo> arrays);
 
-/// Writes a new file beside `path`, then renames it over `path`: whatever happens, `path` is the
-/// old file or the whole new one. Requires: names are unique; no Bool or U8 (the runtime writes
-/// none) has a scale.
+/// Writes a new file beside `path`, then renames it over `path`: whatever happens, `path` is the old file or the whole new
+/// one. `write` puts the elements of all arrays into the stream, end to end, in the order of `arrays`: none need be in memory
+/// as a whole. Requires: names are unique.
+llvm::Error streamSafetensors(llvm::StringRef path, llvm::ArrayRef<ArrayInfo> arrays,
+                              llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
+
+/// The same of arrays in memory.
+struct ArrayToWrite : ArrayInfo {
+  const void *data = nullptr;
+  ArrayToWrite(std::string name, DType dtype, Dims dims, const void *data)
+      : ArrayInfo{std::move(name), dtype, std::move(dims)}, data(data) {}
+};
 llvm::Error writeSafetensors(llvm::StringRef path, llvm::ArrayRef<ArrayToWrite> arrays);
 
 } // namespace shardc

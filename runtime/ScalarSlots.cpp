@@ -24,6 +24,8 @@ void fillScalars(double *scalars, const Hyperparameters &numbers, double learnin
   scalars[kFirstUpdate] = firstUpdate;
 }
 
+void fillRank(double *scalars, int64_t rank) { scalars[kRank] = double(rank); }
+
 void fillShardIndex(double *scalars, int64_t microStep, int64_t ranks, int64_t rank) {
   scalars[kShardIndex] = double(microStep * ranks + rank);
 }

@@ -22,6 +22,9 @@ struct Hyperparameters {
 void fillScalars(double *scalars, const Hyperparameters &numbers, double learningRate, int64_t step,
                  bool firstUpdate);
 
+/// Which slice of sharded arrays is ours: the same all the time.
+void fillRank(double *scalars, int64_t rank);
+
 /// The one slot that changes between the micro-steps of an update.
 void fillShardIndex(double *scalars, int64_t microStep, int64_t ranks, int64_t rank);
 

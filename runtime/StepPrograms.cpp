@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/StepPrograms.h"
 #include "ir/base/Error.h"
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -60,6 +61,24 @@ llvm::Expected<StepProgram> StepProgram::find(const plan::Plan &plan, Executor &
     *result = *found;
   }
   return program;
+}
+
+llvm::Expected<TrainPrograms> TrainPrograms::find(const plan::Plan &plan, Executor &executor) {
+  TrainPrograms programs;
+  for (uint32_t k = 0, count = std::max(plan.accumulate(), 1u); k < count; ++k) {
+    llvm::StringRef name = count == 1       ? "train"
+                           : k == 0         ? "train_first"
+                           : k == count - 1 ? "train_last"
+                                            : "train_middle";
+    auto program = StepProgram::find(plan, executor, name);
+    if (!program)
+      return program.takeError();
+    programs.microSteps.push_back(program->index);
+    programs.last = *program;
+    if (k == count - 1 && (!program->lossSum || !program->lossCount))
+      return userError("plan: program \"" + name + "\" leaves no loss");
+  }
+  return programs;
 }
 
 } // namespace shardc

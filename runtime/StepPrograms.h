@@ -21,13 +21,21 @@ private:
   DType dtype_ = DType::F32;
 };
 
-/// train, update or eval, bound. Absent results stay empty.
+/// train, train_last, update or eval, bound. Absent results stay empty.
 struct StepProgram {
   int index = -1;
   Result lossSum, lossCount, correct, gradNorm;
 
   static llvm::Expected<StepProgram> find(const plan::Plan &plan, Executor &executor,
                                           llvm::StringRef name);
+};
+
+/// The micro-steps of an update, in order: train, or train_first, train_middle as often as it takes, train_last.
+struct TrainPrograms {
+  std::vector<int> microSteps; ///< index of the program of each
+  StepProgram last;            ///< its loss is that of all ranks and micro-steps
+
+  static llvm::Expected<TrainPrograms> find(const plan::Plan &plan, Executor &executor);
 };
 
 } // namespace shardc

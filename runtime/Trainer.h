@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of training: rows in, programs run, numbers out.
+// The loop of training as every rank runs it: rows in, programs run, numbers out.
 #pragma once
 
 #include "ir/plan/Plan.h"
-#include "runtime/BatchOrder.h"
-#include "runtime/Dataset.h"
 #include "runtime/Executor.h"
+#include "runtime/TrainData.h"
 #include "runtime/TrainLog.h"
-#include "runtime/TrainOptions.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <csignal>
 
@@ -22,32 +20,31 @@ struct TrainHooks {
   const volatile std::sig_atomic_t *stop = nullptr;
 };
 
+class Communicator;
+
+/// One rank. All ranks call `create`, `openOutputs` and `run`; what they return is the same on all.
 class Trainer {
 public:
-  /// Opens and checks all data and decides the number of steps. The plan is of one rank. `plan` and
-  /// `executor` outlive the trainer.
-  static llvm::Expected<std::unique_ptr<Trainer>> create(const plan::Plan &plan, Executor &executor,
-                                                         const TrainOptions &options);
+  /// Looks up what a step needs. All three outlive the trainer.
+  static llvm::Expected<std::unique_ptr<Trainer>> create(const TrainData &data, Executor &executor,
+                                                         Communicator &communicator);
   ~Trainer();
 
-  int64_t totalSteps() const;
-  /// What a user should know though it is no error, one line each.
-  llvm::ArrayRef<std::string> notes() const;
   /// The files that will hold the final weights.
   std::vector<std::string> weightFiles() const;
 
-  /// Makes the output folder, begins a new log, and fails if what the run will write at its end
-  /// could not be written.
+  /// Rank 0 makes the output folder, begins a new log, and fails if what the run will write at its end could not be
+  /// written.
   llvm::Error openOutputs();
 
-  /// Trains to the end, evaluates, saves weights and results. Requires: weights are loaded,
-  /// `openOutputs`. Called once. Errors have exit code 4; what was logged before is kept.
+  /// Trains to the end, evaluates, saves weights and results. Requires: weights are loaded, `openOutputs`, no rank has failed
+  /// (waitForAll). Called once. Errors have exit code 4; what was logged before is kept. Only rank 0 writes; `onStep` and
+  /// `onEval` are called where they are given. `stop` of any rank stops all after the same step.
   llvm::Expected<TrainResults> run(const TrainHooks &hooks);
 
 private:
   struct State;
   explicit Trainer(std::unique_ptr<State> state);
-  llvm::Error finish(const TrainResults &results);
   std::unique_ptr<State> state_;
 };
 

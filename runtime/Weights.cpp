@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Weights.h"
 #include "ir/base/Error.h"
+#include "runtime/BucketSlices.h"
 #include "runtime/Convert.h"
 #include "runtime/InitWeights.h"
 #include "runtime/ModelFiles.h"
@@ -20,22 +21,6 @@ std::string listNames(llvm::ArrayRef<std::string> names) {
   return names.size() > 8 ? text + " and " + std::to_string(names.size() - 8) + " more" : text;
 }
 
-std::vector<ArrayToWrite> arrays(const plan::Plan &plan, Executor &executor, bool gradients,
-                                 double scale) {
-  std::vector<ArrayToWrite> result;
-  for (const plan::Parameter &parameter : plan.parameters()) {
-    const plan::Bucket &bucket = plan.buckets(parameter.bucket());
-    int32_t buffer = gradients ? bucket.gradient_buffer() : bucket.parameter_buffer();
-    if (buffer < 0 || (gradients && !parameter.trainable()))
-      continue;
-    DType dtype = DType(bucket.dtype());
-    char *start =
-        static_cast<char *>(executor.buffer(buffer)) + parameter.offset() * byteSize(dtype);
-    result.push_back({parameter.name(), dtype, dimsOf(parameter), start, scale});
-  }
-  return result;
-}
-
 /// The array of a parameter under any of its names.
 const FileArray *findParameter(const ArrayFile &file, const plan::Parameter &parameter) {
   const FileArray *array = file.find(parameter.name());
@@ -44,49 +29,21 @@ const FileArray *findParameter(const ArrayFile &file, const plan::Parameter &par
   return array;
 }
 
-llvm::Error loadArray(ArrayFile &file, const FileArray &array, const ArrayToWrite &target) {
+llvm::Expected<ElementSource> elementsOf(ArrayFile &file, const FileArray &array, const plan::Parameter &parameter,
+                                         DType dtype) {
   std::string place = file.path() + "/" + array.name;
-  if (array.dims != target.dims)
+  if (array.dims != dimsOf(parameter))
     return userError(place + ": wrong shape: got " + formatDims(array.dims) + ", wanted " +
-                         formatDims(target.dims),
+                         formatDims(dimsOf(parameter)),
                      "the plan is of another model or size");
-  if (!array.dtype || !isConvertible(*array.dtype, target.dtype))
+  if (!array.dtype || !isConvertible(*array.dtype, dtype))
     return userError(place + ": wrong dtype: got " +
-                     (array.dtype ? toString(*array.dtype) : array.typeName) + ", wanted " +
-                     toString(target.dtype));
+                     (array.dtype ? toString(*array.dtype) : array.typeName) + ", wanted " + toString(dtype));
   auto data = file.data(array);
   if (!data)
     return data.takeError();
-  convertElements(*data, *array.dtype, const_cast<void *>(target.data), target.dtype,
-                  numElements(array.dims));
-  return llvm::Error::success();
+  return ElementSource{*data, *array.dtype};
 }
-
-/// The sources of one load; one of the two is used.
-struct Sources {
-  std::unique_ptr<ArrayFile> file;
-  ModelFiles model;
-
-  /// False: there are no values for it.
-  llvm::Expected<bool> load(const plan::Parameter &parameter, const ArrayToWrite &target) {
-    if (file) {
-      const FileArray *array = findParameter(*file, parameter);
-      if (!array)
-        return false;
-      if (llvm::Error error = loadArray(*file, *array, target))
-        return error;
-      return true;
-    }
-    if (parameter.source().kind() == plan::ValueSource::ABSENT && !model.has(parameter))
-      return false;
-    if (parameter.source().kind() == plan::ValueSource::ZERO)
-      initializeZero(target);
-    else if (llvm::Error error =
-                 model.load(parameter, const_cast<void *>(target.data), target.dtype))
-      return error;
-    return true;
-  }
-};
 
 bool isModelFile(const std::string &path, const plan::Plan &plan) {
   return path.empty() || llvm::StringRef(path).ends_with(".onnx") || path == plan.model().path();
@@ -94,48 +51,82 @@ bool isModelFile(const std::string &path, const plan::Plan &plan) {
 
 } // namespace
 
-std::vector<ArrayToWrite> parameterArrays(const plan::Plan &plan, Executor &executor) {
-  return arrays(plan, executor, /*gradients=*/false, 1);
+StartingWeights::StartingWeights(const plan::Plan &plan, const WeightsOptions &options)
+    : plan_(&plan), deviation_(options.deviation.value_or(0)), seed_(options.seed) {}
+StartingWeights::StartingWeights(StartingWeights &&) = default;
+StartingWeights::~StartingWeights() = default;
+
+llvm::Expected<std::optional<StartingWeights::Value>> StartingWeights::find(const plan::Parameter &parameter) {
+  DType dtype = DType(plan_->buckets(parameter.bucket()).dtype());
+  auto from = [](llvm::Expected<ElementSource> elements) -> llvm::Expected<std::optional<Value>> {
+    if (!elements)
+      return elements.takeError();
+    return Value{Value::FromFile, *elements};
+  };
+  if (file_) {
+    const FileArray *array = findParameter(*file_, parameter);
+    if (!array)
+      return std::nullopt;
+    return from(elementsOf(*file_, *array, parameter, dtype));
+  }
+  if (parameter.source().kind() == plan::ValueSource::ZERO)
+    return Value{};
+  if (parameter.source().kind() == plan::ValueSource::ABSENT && !model_->has(parameter))
+    return std::nullopt;
+  return from(model_->find(parameter, dtype));
 }
 
-std::vector<ArrayToWrite> gradientArrays(const plan::Plan &plan, Executor &executor, double scale) {
-  return arrays(plan, executor, /*gradients=*/true, scale);
-}
-
-llvm::Expected<std::vector<std::string>> loadWeights(const plan::Plan &plan, Executor &executor,
-                                                     const WeightsOptions &options) {
+llvm::Expected<StartingWeights> StartingWeights::open(const plan::Plan &plan, const WeightsOptions &options) {
   for (const plan::Bucket &bucket : plan.buckets())
     if (DType(bucket.dtype()) != DType::F32 && DType(bucket.dtype()) != DType::F64)
       return userError("plan: bucket \"" + bucket.name() + "\" has parameters of type " +
                        toString(DType(bucket.dtype())) + ", wanted f32 or f64");
+  StartingWeights weights(plan, options);
   bool fromModel = isModelFile(options.file, plan);
-  Sources sources{nullptr, ModelFiles(plan, options.planPath, fromModel ? options.file : "")};
-  if (!fromModel) {
+  if (fromModel) {
+    weights.model_ = std::make_unique<ModelFiles>(plan, options.planPath, options.file);
+  } else {
     auto file = ArrayFile::open(options.file);
     if (!file)
       return file.takeError();
-    sources.file = std::move(*file);
+    weights.file_ = std::move(*file);
   }
 
-  std::vector<std::string> absent;
-  std::vector<ArrayToWrite> targets = parameterArrays(plan, executor);
-  for (int i = 0; i < plan.parameters_size(); ++i) {
-    auto loaded = sources.load(plan.parameters(i), targets[i]);
-    if (!loaded)
-      return loaded.takeError();
-    if (*loaded)
-      continue;
-    absent.push_back(targets[i].name);
-    if (options.deviation)
-      initialize(targets[i], i, *options.deviation, options.seed);
+  for (const plan::Parameter &parameter : plan.parameters()) {
+    auto value = weights.find(parameter);
+    if (!value)
+      return value.takeError();
+    if (!*value)
+      weights.initialised_.push_back(parameter.name());
+    weights.values_.push_back(value->value_or(Value{Value::Initial, {}}));
   }
-  if (!absent.empty() && !options.deviation)
+  if (!weights.initialised_.empty() && !options.deviation)
     return userError(
         (fromModel ? plan.model().path() : options.file) + ": no values for " +
-            llvm::Twine(absent.size()) + " of " + llvm::Twine(plan.parameters_size()) +
-            " parameters: got none for " + listNames(absent),
+            llvm::Twine(weights.initialised_.size()) + " of " + llvm::Twine(plan.parameters_size()) +
+            " parameters: got none for " + listNames(weights.initialised_),
         "give --weights FILE.safetensors, or --init-weights normal to start from random ones");
-  return absent;
+  return weights;
+}
+
+void StartingWeights::fill(Executor &executor) const {
+  for (int i = 0; i < plan_->parameters_size(); ++i) {
+    const plan::Parameter &parameter = plan_->parameters(i);
+    const plan::Bucket &bucket = plan_->buckets(parameter.bucket());
+    if (bucket.parameter_buffer() < 0)
+      continue;
+    BucketPart held = heldParameters(*plan_, executor, bucket);
+    DType dtype = DType(bucket.dtype());
+    int64_t start = parameter.offset(), begin = std::max(start, held.begin);
+    int64_t count = std::min(start + numElements(dimsOf(parameter)), held.end) - begin;
+    if (count <= 0)
+      continue;
+    char *to = held.data + (begin - held.begin) * byteSize(dtype);
+    if (values_[i].kind == Value::FromFile)
+      copyElements(values_[i].elements, begin - start, count, to, dtype);
+    else
+      initialize(parameter, i, values_[i].kind == Value::Zero ? 0 : deviation_, seed_, begin - start, count, to, dtype);
+  }
 }
 
 } // namespace shardc

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of a plan: where they lie in memory, their starting values, and how they are saved.
+// The starting values of a plan's parameters.
 #pragma once
 
 #include "ir/plan/Plan.h"
+#include "runtime/ArrayFile.h"
+#include "runtime/ElementSource.h"
 #include "runtime/Executor.h"
-#include "runtime/Safetensors.h"
 #include "llvm/Support/Error.h"
 #include <optional>
 
 namespace shardc {
+
+class ModelFiles;
 
 /// Where starting values come from.
 struct WeightsOptions {
@@ -22,15 +25,37 @@ struct WeightsOptions {
   uint64_t seed = 0;
 };
 
-/// Fills all parameters; padding between them stays as it is. Returns the names of those that were
-/// initialised, in the plan's order. Errors: a file is missing, has changed since the plan was
-/// made, lacks a parameter, or has another shape.
-llvm::Expected<std::vector<std::string>> loadWeights(const plan::Plan &plan, Executor &executor,
-                                                     const WeightsOptions &options);
+/// The starting values of all parameters, found and checked once for all ranks of a process.
+class StartingWeights {
+public:
+  /// Errors: a file is missing, has changed since the plan was made, lacks a parameter, or has another shape. `plan`
+  /// outlives the result.
+  static llvm::Expected<StartingWeights> open(const plan::Plan &plan, const WeightsOptions &options);
+  StartingWeights(StartingWeights &&);
+  ~StartingWeights();
 
-/// All parameters under their names, as views of the executor's memory.
-std::vector<ArrayToWrite> parameterArrays(const plan::Plan &plan, Executor &executor);
-/// The gradients of the trainable ones, each element times `scale`.
-std::vector<ArrayToWrite> gradientArrays(const plan::Plan &plan, Executor &executor, double scale);
+  /// Parameters that have no values and are initialised, in the plan's order.
+  llvm::ArrayRef<std::string> initialised() const { return initialised_; }
+
+  /// Fills what this rank has of each parameter; padding between them stays as it is. Several ranks may do so at once.
+  void fill(Executor &executor) const;
+
+private:
+  struct Value { ///< of one parameter
+    enum { Zero, FromFile, Initial } kind = Zero;
+    ElementSource elements;
+  };
+  StartingWeights(const plan::Plan &plan, const WeightsOptions &options);
+  /// nullopt: there are none.
+  llvm::Expected<std::optional<Value>> find(const plan::Parameter &parameter);
+
+  const plan::Plan *plan_;
+  double deviation_ = 0;
+  uint64_t seed_;
+  std::unique_ptr<ArrayFile> file_; ///< one of the two is used
+  std::unique_ptr<ModelFiles> model_;
+  std::vector<Value> values_; ///< by parameter
+  std::vector<std::string> initialised_;
+};
 
 } // namespace shardc

@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan and an executor without kernels: linear regression y = w x with SGD, written out by hand,
-// to test what is around a step.
+// to test what is around a step. Any number of ranks, micro-steps and all ZeRO stages.
 #pragma once
 
+#include "ir/base/Error.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/Executor.h"
+#include "runtime/comm/Communicator.h"
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 namespace shardc::test {
 
+constexpr int64_t kElements = 64 * 60; ///< of the bucket: 1, 2, 3, 4 and 5 ranks divide them
+
+/// How a plan is cut.
+struct Cut {
+  unsigned ranks = 1, zero = 0, accumulate = 1;
+};
+
 /// Inputs x f32[batch,2] and ids i64[batch] (added to the target; in [0, 10) or -1: the row does
-/// not count). loss_sum = sum (w x - ids)^2, one bucket of f32[64] with parameters "w" [1,2] at 0
+/// not count). loss_sum = sum (w x - ids)^2, one bucket of f32 with parameters "w" [1,2] at 0
 /// and "b.bias" [1] (frozen at 2).
-inline plan::Plan regressionPlan(int64_t batch) {
+inline plan::Plan regressionPlan(int64_t batch, Cut cut = {}) {
   plan::Plan plan;
-  plan.set_ranks(1);
+  plan.set_ranks(cut.ranks);
+  plan.set_zero(cut.zero);
   plan.set_batch(batch);
-  plan.set_accumulate(1);
+  plan.set_accumulate(cut.accumulate);
   auto *x = plan.add_inputs();
   x->set_name("x");
   x->set_dtype(unsigned(DType::F32));
@@ -35,9 +45,12 @@ inline plan::Plan regressionPlan(int64_t batch) {
   ids->set_ignore(-1);
   ids->set_has_ignore(true);
   auto *bucket = plan.add_buckets();
-  bucket->set_elements(64);
+  bucket->set_elements(kElements);
   bucket->set_parameter_buffer(2);
   bucket->set_gradient_buffer(3);
+  const int64_t whole = kElements * 4, slice = whole / cut.ranks;
+  for (int64_t bytes : {batch * 8, batch * 8, cut.zero == 3 ? slice : whole, cut.zero >= 2 ? slice : whole, int64_t(64)})
+    plan.add_buffers()->set_bytes(bytes);
   auto addParameter = [&](const char *name, std::initializer_list<int64_t> dims, uint64_t offset,
                           bool trainable) {
     auto *p = plan.add_parameters();
@@ -57,68 +70,132 @@ inline plan::Plan regressionPlan(int64_t batch) {
     o->mutable_ref()->set_dtype(unsigned(dtype));
     o->mutable_ref()->set_offset(offset);
   };
-  for (const char *program : {"train", "eval"}) {
+  for (const char *program : {cut.accumulate > 1 ? "train_last" : "train", "eval"}) {
     addOutput(program, "loss_sum", DType::F64, 0);
     addOutput(program, "loss_count", DType::I64, 8);
     addOutput(program, "correct", DType::I32, 16);
   }
   addOutput("update", "grad_norm", DType::F32, 24);
+  for (const char *program : {"train", "train_first", "train_middle", "train_last", "update", "eval"})
+    plan.add_programs()->set_name(program);
   return plan;
 }
 
+/// Gradients are summed over ranks at the end of `train` and `train_last`, on channel 1, in f64: so that losses are nearly
+/// those of one rank. Memory has the plan's sizes; a gradient that a stage does not promise is garbage.
 class FakeExecutor : public Executor {
 public:
-  explicit FakeExecutor(int64_t batch) : batch_(batch) {}
+  enum Program { kTrain, kFirst, kMiddle, kLast, kUpdate, kEval, kPrograms };
 
-  void *buffer(uint32_t index) override { return memory_[index]; }
-  double *scalars() override { return scalars_; }
-  unsigned rank() const override { return 0; }
-  int program(llvm::StringRef name) const override {
-    return name == "train" ? 0 : name == "update" ? 1 : name == "eval" ? 2 : -1;
+  explicit FakeExecutor(const plan::Plan &plan, Communicator *communicator = nullptr)
+      : plan_(plan), communicator_(communicator) {
+    for (const plan::Buffer &buffer : plan.buffers())
+      memory_.emplace_back((buffer.bytes() + 7) / 8);
   }
+
+  void *buffer(uint32_t index) override { return memory_[index].data(); }
+  double *scalars() override { return scalars_; }
+  unsigned rank() const override { return communicator_ ? communicator_->rank() : 0; }
+  int program(llvm::StringRef name) const override {
+    for (int i = 0; i < plan_.programs_size(); ++i)
+      if (plan_.programs(i).name() == name)
+        return i;
+    return -1;
+  }
+
   llvm::Error run(int program) override {
-    auto *x = reinterpret_cast<float *>(memory_[0]);
-    auto *ids = reinterpret_cast<int64_t *>(memory_[1]);
-    auto *w = reinterpret_cast<float *>(memory_[2]),
-         *gradient = reinterpret_cast<float *>(memory_[3]);
-    double sum = 0, norm = 0;
-    int64_t count = 0;
-    if (program == 1) {
-      std::memcpy(&count, memory_[4] + 8, 8);
-      for (int i = 0; i < 2; ++i) {
-        norm += std::pow(gradient[i] / count, 2);
-        w[i] -= scalars_[kLearningRate] * gradient[i] / count;
-      }
-      float result = std::sqrt(norm);
-      std::memcpy(memory_[4] + 24, &result, 4);
-      ++updates;
-      return llvm::Error::success();
+    ++runs[program];
+    if (program == kUpdate)
+      return update();
+    if (updates + 1 == failAtStep) {
+      if (communicator_)
+        communicator_->abort("rank " + std::to_string(rank()) + ": l0/MatMul: broken");
+      return userError("l0/MatMul: broken");
     }
-    gradient[0] = gradient[1] = 0;
-    for (int64_t row = 0; row < batch_; ++row) {
-      if (ids[row] == -1)
-        continue;
-      double error = w[0] * x[2 * row] + w[1] * x[2 * row + 1] - ids[row];
-      sum += error * error;
-      ++count;
-      gradient[0] += 2 * error * x[2 * row];
-      gradient[1] += 2 * error * x[2 * row + 1];
-    }
+    if (program == kTrain || program == kFirst || program == kEval)
+      std::fill_n(totals_, 5, 0);
+    double w[2];
+    if (llvm::Error error = gather(w))
+      return error;
+    addRows(w);
     if (updates + 1 == nanAtStep)
-      sum = std::numeric_limits<double>::quiet_NaN();
-    int32_t correct = count;
-    std::memcpy(memory_[4], &sum, 8);
-    std::memcpy(memory_[4] + 8, &count, 8);
-    std::memcpy(memory_[4] + 16, &correct, 4);
+      totals_[0] = std::numeric_limits<double>::quiet_NaN();
+    if (program == kTrain || program == kLast)
+      if (llvm::Error error = reduce())
+        return error;
+    if (program != kFirst && program != kMiddle)
+      leaveResults();
     return llvm::Error::success();
   }
 
-  int64_t updates = 0, nanAtStep = -1;
+  int64_t updates = 0, nanAtStep = -1, failAtStep = -1;
+  int64_t runs[kPrograms] = {}; ///< how often each program ran
 
 private:
-  int64_t batch_;
-  alignas(64) char memory_[5][1024] = {};
+  template <typename T> T *at(uint32_t index, int64_t element = 0) {
+    return reinterpret_cast<T *>(memory_[index].data()) + element;
+  }
+  unsigned ranks() const { return communicator_ ? communicator_->size() : 1; }
+  bool hasSlice(uint32_t buffer) const { return int64_t(plan_.buffers(buffer).bytes()) < kElements * 4; }
+  bool ownsStart() const { return rank() == 0; } ///< "w" lies in slice 0
+  llvm::Error sum(double *values, int n) {
+    if (communicator_ && !communicator_->allReduce(/*channel=*/1, values, n, DType::F64))
+      return userError(communicator_->cause());
+    return llvm::Error::success();
+  }
+
+  llvm::Error gather(double *w) {
+    bool here = !hasSlice(2) || ownsStart();
+    w[0] = here ? *at<float>(2, 0) : 0;
+    w[1] = here ? *at<float>(2, 1) : 0;
+    return hasSlice(2) ? sum(w, 2) : llvm::Error::success();
+  }
+
+  void addRows(const double *w) {
+    auto *x = at<float>(0);
+    auto *ids = at<int64_t>(1);
+    for (int64_t row = 0; row < int64_t(plan_.batch()); ++row) {
+      if (ids[row] == -1)
+        continue;
+      double error = w[0] * x[2 * row] + w[1] * x[2 * row + 1] - ids[row];
+      totals_[0] += error * error;
+      totals_[1] += 1;
+      totals_[2] += 1;
+      for (int i = 0; i < 2; ++i)
+        totals_[3 + i] += 2 * error * x[2 * row + i];
+    }
+  }
+
+  llvm::Error reduce() {
+    if (llvm::Error error = sum(totals_, 5))
+      return error;
+    bool valid = plan_.zero() == 0 || ownsStart();
+    for (int i = 0; i < 2; ++i)
+      *at<float>(3, i) = valid ? totals_[3 + i] : 12345;
+    return llvm::Error::success();
+  }
+
+  void leaveResults() {
+    *at<double>(4) = totals_[0];
+    *at<int64_t>(4, 1) = int64_t(totals_[1]);
+    *at<int32_t>(4, 4) = int32_t(totals_[2]);
+  }
+
+  llvm::Error update() {
+    double norm = std::hypot(totals_[3] / totals_[1], totals_[4] / totals_[1]);
+    *at<float>(4, 6) = float(norm);
+    if (!hasSlice(2) || ownsStart())
+      for (int i = 0; i < 2; ++i)
+        *at<float>(2, i) -= scalars_[kLearningRate] * totals_[3 + i] / totals_[1];
+    ++updates;
+    return llvm::Error::success();
+  }
+
+  const plan::Plan &plan_;
+  Communicator *communicator_;
+  std::vector<std::vector<double>> memory_; ///< by buffer
   double scalars_[kNumScalars] = {};
+  double totals_[5] = {}; ///< loss, count, correct, gradient
 };
 
 } // namespace shardc::test

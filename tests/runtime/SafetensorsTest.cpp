@@ -84,7 +84,7 @@ TEST(Safetensors, WritesTheFormatByteForByte) {
   float a[] = {1, -2, 0.5};
   double b[] = {3};
   std::string path = folder.path("w.safetensors");
-  std::vector<ArrayToWrite> arrays = {{"layer.\"a\"", DType::F32, {3}, a, 0.5},
+  std::vector<ArrayToWrite> arrays = {{"layer.\"a\"", DType::F32, {3}, a},
                                       {"b", DType::F64, {}, b}};
   ASSERT_EQ(messageOf(writeSafetensors(path, arrays)), "success");
   std::string header =
@@ -93,16 +93,34 @@ TEST(Safetensors, WritesTheFormatByteForByte) {
   header.append(-header.size() & 7, ' ');
   std::string want(1, char(header.size()));
   want += std::string(7, '\0') + header;
-  float scaled[] = {0.5, -1, 0.25};
-  want.append(reinterpret_cast<char *>(scaled), 12).append(reinterpret_cast<char *>(b), 8);
+  want.append(reinterpret_cast<char *>(a), 12).append(reinterpret_cast<char *>(b), 8);
   auto got = llvm::MemoryBuffer::getFile(path);
   ASSERT_TRUE(bool(got));
   EXPECT_EQ((*got)->getBuffer().str(), want);
-  EXPECT_EQ(safetensorsSize(arrays), want.size());
+  std::vector<ArrayInfo> infos(arrays.begin(), arrays.end());
+  EXPECT_EQ(safetensorsSize(infos), want.size());
+  // In pieces that end anywhere, it is the same file.
+  llvm::StringRef body = llvm::StringRef(want).take_back(20);
+  auto pieces = [&](llvm::raw_ostream &os) {
+    os << body.take_front(5) << body.drop_front(5);
+    return llvm::Error::success();
+  };
+  ASSERT_EQ(messageOf(streamSafetensors(folder.path("pieces"), infos, pieces)), "success");
+  auto streamed = llvm::MemoryBuffer::getFile(folder.path("pieces"));
+  ASSERT_TRUE(bool(streamed));
+  EXPECT_EQ((*streamed)->getBuffer().str(), want);
   EXPECT_EQ(messageOf(ArrayFile::open(path)), "no error");
 }
 
 TEST(Safetensors, LeavesTheOldFileWhenItCannotWrite) {
+  TemporaryFolder folder;
+  std::string path = folder.write("w", "old");
+  auto fail = [](llvm::raw_ostream &os) -> llvm::Error {
+    os << "ab";
+    return llvm::createStringError("rank 1: gone");
+  };
+  EXPECT_EQ(messageOf(streamSafetensors(path, {{"a", DType::F32, {1}}}, fail)), "rank 1: gone");
+  EXPECT_EQ((*llvm::MemoryBuffer::getFile(path))->getBuffer(), "old");
   float a[] = {1};
   EXPECT_EQ(messageOf(writeSafetensors("/nowhere/w", {{"a", DType::F32, {1}, a}})),
             "/nowhere/w: cannot be written: No such file or directory");

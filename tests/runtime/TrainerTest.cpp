@@ -4,7 +4,8 @@
 #include "FakeExecutor.h"
 #include "TestFiles.h"
 #include "ir/base/Error.h"
-#include "runtime/Weights.h"
+#include "runtime/Safetensors.h"
+#include "runtime/comm/Local.h"
 #include "tests/runtime/KernelHarness.h"
 #include "llvm/Support/JSON.h"
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ constexpr int64_t kBatch = 2;
 struct TrainerTest : testing::Test {
   TemporaryFolder folder;
   plan::Plan plan = regressionPlan(kBatch);
-  FakeExecutor executor{kBatch};
+  std::vector<std::unique_ptr<Communicator>> solo = makeLocalGroup(1);
+  FakeExecutor executor{plan};
   std::vector<float> x = {1, 2, 0.5, -1, 3, 0, -2, 1, 0.25, 4};
   std::vector<int64_t> ids = {3, 1, 4, 1, 5};
   TrainOptions options;
@@ -40,7 +42,10 @@ struct TrainerTest : testing::Test {
     options.schedule = ScheduleType::Linear;
   }
   llvm::Expected<TrainResults> run(const volatile std::sig_atomic_t *stop = nullptr) {
-    auto trainer = Trainer::create(plan, executor, options);
+    auto opened = TrainData::open(plan, options);
+    if (!opened)
+      return opened.takeError();
+    auto trainer = Trainer::create(**opened, executor, *solo[0]);
     if (!trainer)
       return trainer.takeError();
     if (llvm::Error error = (*trainer)->openOutputs())
@@ -152,7 +157,8 @@ TEST_F(TrainerTest, AllocatesNothingInAStep) {
   options.outputDir = folder.path("out");
   options.maxSteps = 9; // over several epochs, shuffled
   options.shuffle = true;
-  std::unique_ptr<Trainer> trainer = llvm::cantFail(Trainer::create(plan, executor, options));
+  auto opened = llvm::cantFail(TrainData::open(plan, options));
+  std::unique_ptr<Trainer> trainer = llvm::cantFail(Trainer::create(*opened, executor, *solo[0]));
   llvm::cantFail(trainer->openOutputs());
   uint64_t after[9];
   auto onStep = [&](const StepReport &r, int64_t) { after[r.step - 1] = host::allocations(); };

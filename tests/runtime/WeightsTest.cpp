@@ -3,6 +3,7 @@
 #include "FakeExecutor.h"
 #include "TestFiles.h"
 #include "ir/base/FileHash.h"
+#include "runtime/Safetensors.h"
 #include <gtest/gtest.h>
 
 using namespace shardc;
@@ -13,7 +14,7 @@ namespace {
 struct WeightsTest : testing::Test {
   TemporaryFolder folder;
   plan::Plan plan = regressionPlan(2);
-  FakeExecutor executor{2};
+  FakeExecutor executor{plan};
   WeightsOptions options;
   const float *memory() { return static_cast<const float *>(executor.buffer(2)); }
 
@@ -35,7 +36,12 @@ struct WeightsTest : testing::Test {
     options.planPath = folder.path("m.plan");
     return folder.write("model.onnx", bytes);
   }
-  std::string load() { return messageOf(loadWeights(plan, executor, options)); }
+  std::string load() {
+    auto weights = StartingWeights::open(plan, options);
+    if (weights)
+      weights->fill(executor);
+    return messageOf(std::move(weights));
+  }
 };
 
 TEST_F(WeightsTest, ComeFromTheModelThatThePlanNames) {
@@ -140,7 +146,8 @@ TEST_F(WeightsTest, AreInitialisedOnlyWhenAsked) {
   EXPECT_EQ(load(), "m.onnx: no values for 2 of 2 parameters: got none for w, b.bias");
   options.deviation = 0.5;
   options.seed = 1;
-  EXPECT_EQ(llvm::cantFail(loadWeights(plan, executor, options)),
+  EXPECT_EQ(load(), "no error");
+  EXPECT_EQ(llvm::cantFail(StartingWeights::open(plan, options)).initialised().vec(),
             (std::vector<std::string>{"w", "b.bias"}));
   float first = memory()[0];
   EXPECT_NE(first, 0.f);

@@ -249,17 +249,10 @@ static StringRef optionOf(const plan::Plan &plan, StringRef name) {
 
 llvm::Error checkFlags(const plan::Plan &plan) {
   if (ranksFlag.getNumOccurrences() && ranksFlag != plan.ranks())
-    return commandLine("--ranks differs from the plan: got " + Twine(unsigned(ranksFlag)) +
-                           ", wanted " + Twine(plan.ranks()),
-                       "compile the plan again with --ranks " + Twine(unsigned(ranksFlag)));
-  if (plan.ranks() != 1)
-    return userError("plan: training on more than one rank is not built yet: got a plan for " +
-                         Twine(plan.ranks()) + " ranks, wanted 1",
-                     "compile it with --ranks 1");
-  if (plan.accumulate() > 1)
-    return userError("plan: --accumulate is not built yet: got " + Twine(plan.accumulate()) +
-                         ", wanted 1",
-                     "compile it with --accumulate 1");
+    return commandLine("--ranks differs from the plan: got " + Twine(unsigned(ranksFlag)) + ", wanted " +
+                           Twine(plan.ranks()),
+                       ranksFlag > 0 ? "leave it out, or compile the plan again with --ranks " + Twine(unsigned(ranksFlag))
+                                     : "leave it out");
   StringRef target = optionOf(plan, "target");
   if (!deviceFlag.empty() && deviceFlag != "cpu" && deviceFlag != "cuda")
     return commandLine("--device: got " + deviceFlag + ", wanted cpu or cuda");

@@ -2,13 +2,9 @@
 // shardc-train: trains a model by its plan.
 #include "ir/base/Error.h"
 #include "ir/base/Hint.h"
-#include "runtime/Trainer.h"
-#include "tools/common/CommandLine.h"
 #include "tools/common/Report.h"
-#include "tools/train/Flags.h"
-#include "tools/train/Progress.h"
+#include "tools/train/Job.h"
 #include "tools/train/Threads.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <csignal>
@@ -46,56 +42,12 @@ void printResults(const TrainResults &results) {
   }
 }
 
-void noteInitialised(llvm::ArrayRef<std::string> names) {
-  if (!names.empty())
-    notes() << "initialised " << names.size() << " parameters (--init-weights)\n";
-  for (const std::string &name : names)
-    details() << "  " << name << '\n';
-}
-
-llvm::Expected<TrainResults> train(const TrainFlags &flags) {
-  if (llvm::Error error = checkLauncher())
-    return error;
-  auto plan = readPlan(flags.planPath);
-  if (!plan)
-    return plan.takeError();
-  if (llvm::Error error = checkFlags(*plan))
-    return error;
-  auto executor = Executor::create(*plan);
-  if (!executor)
-    return executor.takeError();
-  auto trainer = Trainer::create(*plan, **executor, flags.train);
-  if (!trainer)
-    return trainer.takeError();
-  auto initialised = loadWeights(*plan, **executor, flags.weights);
-  if (!initialised)
-    return initialised.takeError();
-  noteInitialised(*initialised);
-  if (llvm::Error error = (*trainer)->openOutputs())
-    return error;
-  for (const std::string &note : (*trainer)->notes())
-    notes() << note << '\n';
-
-  Progress progress;
-  auto onStep = [&](const StepReport &report, int64_t total) { progress.step(report, total); };
-  auto onEval = [&](int64_t step, const EvalReport &report) { progress.eval(step, report); };
-  auto results = (*trainer)->run({onStep, onEval, &stopRequested});
-  progress.finish();
-  if (!results)
-    return results.takeError();
-  if (results->interrupted)
-    notes() << "interrupted after step " << results->steps << " of " << results->totalSteps << '\n';
-  if (std::vector<std::string> files = (*trainer)->weightFiles(); !files.empty())
-    notes() << "weights are in " << llvm::join(files, " and ") << '\n';
-  return results;
-}
-
 int run(int argc, char **argv) {
   auto flags = parseFlags(argc, argv);
   if (!flags)
     return reportAndExitCode(flags.takeError());
   installSignals();
-  auto results = train(*flags);
+  auto results = runJob(*flags, stopRequested);
   if (!results)
     return reportAndExitCode(withHint(results.takeError(), "see shardc-train --help"));
   printResults(*results);
