@@ -247,12 +247,16 @@ static StringRef optionOf(const plan::Plan &plan, StringRef name) {
   return attr ? StringRef(attr->s()) : "";
 }
 
-llvm::Error checkFlags(const plan::Plan &plan) {
+llvm::Error checkFlags(const plan::Plan &plan, unsigned processes) {
   if (ranksFlag.getNumOccurrences() && ranksFlag != plan.ranks())
     return commandLine("--ranks differs from the plan: got " + Twine(unsigned(ranksFlag)) + ", wanted " +
                            Twine(plan.ranks()),
                        ranksFlag > 0 ? "leave it out, or compile the plan again with --ranks " + Twine(unsigned(ranksFlag))
                                      : "leave it out");
+  if (processes > 0 && processes != plan.ranks())
+    return userError("plan: ranks differ from the launcher's: got " + Twine(processes) + " processes, wanted " +
+                         Twine(plan.ranks()) + ", one for each rank of the plan",
+                     "start " + Twine(plan.ranks()) + ", or compile the plan again with --ranks " + Twine(processes));
   StringRef target = optionOf(plan, "target");
   if (!deviceFlag.empty() && deviceFlag != "cpu" && deviceFlag != "cuda")
     return commandLine("--device: got " + deviceFlag + ", wanted cpu or cuda");

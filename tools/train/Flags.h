@@ -19,10 +19,7 @@ struct TrainFlags {
 llvm::Expected<TrainFlags> parseFlags(int argc, char **argv);
 
 /// Flags that do not fit the plan: another number of ranks, numbers of another optimizer, a device
-/// it is not for.
-llvm::Error checkFlags(const plan::Plan &plan);
-
-/// The rank variables of torchrun, mpirun and srun. More than one rank is refused.
-llvm::Error checkLauncher();
+/// it is not for. `processes`: how many a launcher has started, 0 without one.
+llvm::Error checkFlags(const plan::Plan &plan, unsigned processes);
 
 } // namespace shardc

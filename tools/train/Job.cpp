@@ -5,9 +5,11 @@
 #include "runtime/Weights.h"
 #include "runtime/comm/Local.h"
 #include "tools/common/CommandLine.h"
+#include "tools/train/Launcher.h"
 #include "tools/train/Progress.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cstdlib>
 
 namespace shardc {
 namespace {
@@ -20,17 +22,17 @@ struct Job {
   std::optional<StartingWeights> weights;
   const volatile std::sig_atomic_t &stop;
 
-  llvm::Error open(const TrainFlags &flags);
+  llvm::Error open(const TrainFlags &flags, unsigned processes);
   llvm::Error runRank(Communicator &communicator, TrainResults &results);
 };
 
-llvm::Error Job::open(const TrainFlags &flags) {
+llvm::Error Job::open(const TrainFlags &flags, unsigned processes) {
   auto read = readPlan(flags.planPath);
   if (!read)
     return read.takeError();
   plan = std::move(*read);
   hash = fileHash(serializePlan(plan));
-  if (llvm::Error error = checkFlags(plan))
+  if (llvm::Error error = checkFlags(plan, processes))
     return error;
   auto opened = TrainData::open(plan, flags.train);
   if (!opened)
@@ -98,10 +100,15 @@ llvm::Error Job::runRank(Communicator &communicator, TrainResults &results) {
 } // namespace
 
 llvm::Expected<TrainResults> runJob(const TrainFlags &flags, const volatile std::sig_atomic_t &stop) {
-  if (llvm::Error error = checkLauncher())
-    return error;
+  auto launch = readLaunch(std::getenv);
+  if (!launch)
+    return launch.takeError();
+  if (*launch)
+    return userError("environment: more than one rank is not built yet: got " + llvm::Twine((*launch)->size) +
+                         ", wanted 1",
+                     "start one process");
   Job job{{}, "", nullptr, std::nullopt, stop};
-  if (llvm::Error error = job.open(flags))
+  if (llvm::Error error = job.open(flags, 0))
     return error;
   TrainResults results;
   std::vector<std::unique_ptr<Communicator>> group = makeLocalGroup(job.plan.ranks());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train/Launcher.h"
 #include "ir/base/Error.h"
-#include "tools/train/Flags.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdlib>
 #include <unistd.h>
@@ -125,17 +124,6 @@ llvm::Expected<std::optional<Launch>> readLaunch(Read read) {
     return Launch{*rank, *size, jobName(launcher, read)};
   }
   return std::nullopt;
-}
-
-llvm::Error checkLauncher() {
-  auto launch = readLaunch(std::getenv);
-  if (!launch)
-    return launch.takeError();
-  if (*launch)
-    return userError("environment: more than one rank is not built yet: got " + llvm::Twine((*launch)->size) +
-                         ", wanted 1",
-                     "start one process");
-  return llvm::Error::success();
 }
 
 } // namespace shardc
