@@ -154,5 +154,19 @@ TEST(Zero, EveryCutGivesTheSameStep) {
       }
 }
 
+TEST(Zero, ALossThatIsNoSumOverRowsIsNotCut) {
+  for (auto [ranks, accumulate, fine] : {std::tuple(1, 1, true), {2, 1, false}, {1, 2, false}}) {
+    auto graph = parseGraph(kSmallModel, "model");
+    (*graph)->attrs.set("loss_divisible", int64_t(0));
+    CompileOptions options;
+    options.ranks = ranks;
+    options.accumulate = accumulate;
+    auto result = compile(std::move(*graph), {}, options);
+    EXPECT_EQ(bool(result), fine);
+    if (!result)
+      EXPECT_EQ(toString(result.takeError()), "loss: it is no sum over rows, so it cannot be cut into 2 parts: got ranks x accumulate = 2, wanted 1");
+  }
+}
+
 } // namespace
 } // namespace shardc

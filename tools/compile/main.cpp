@@ -108,23 +108,27 @@ Expected<CompileOptions> compileOptions() {
   CompileOptions o;
   if (Error error = checkNotBuilt())
     return error;
-  for (auto [flag, text, out, least] : {std::tuple("--ranks", &ranks, &o.ranks, 1), std::tuple("--zero", &zero, &o.zero, 0),
-                                        std::tuple("--accumulate", &accumulate, &o.accumulate, 1)}) {
-    if (text->empty())
+  struct Count {
+    const char *flag;
+    cl::opt<std::string> &text;
+    unsigned &out;
+    int64_t least, most;
+  };
+  for (auto &[flag, text, out, least, most] : {Count{"--ranks", ranks, o.ranks, 1, 1 << 16}, Count{"--zero", zero, o.zero, 0, 3},
+                                               Count{"--accumulate", accumulate, o.accumulate, 1, 1 << 24}}) {
+    if (text.empty())
       continue;
-    auto value = parseCount(flag, *text, least);
+    auto value = parseCount(flag, text, least, most);
     if (!value)
       return value.takeError();
-    *out = unsigned(*value);
+    out = unsigned(*value);
   }
   if (zero.empty())
     o.zero = o.ranks > 1 ? 3 : 0;
-  if (o.zero > 3)
-    return userError("--zero: got '" + zero + "', wanted a stage from 0 to 3");
   if (bucket != "layer") {
     auto bytes = parseSize(bucket);
-    if (Error error = bytes.takeError())
-      return userError("--bucket: " + toString(std::move(error)));
+    if (!bytes)
+      return handleErrors(bytes.takeError(), [](const UserError &e) { return userError("--bucket: " + e.text(), e.hint()); });
     if (*bytes == 0)
       return userError("--bucket: got '" + bucket + "', wanted layer or a size above 0");
     o.bucketBytes = *bytes;

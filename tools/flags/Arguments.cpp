@@ -56,11 +56,10 @@ llvm::Error parsePairs(llvm::StringRef flag, Strings texts, std::vector<std::pai
   });
 }
 
-llvm::Expected<int64_t> parseCount(llvm::StringRef flag, llvm::StringRef text, int64_t least) {
+llvm::Expected<int64_t> parseCount(llvm::StringRef flag, llvm::StringRef text, int64_t least, int64_t most) {
   int64_t value;
-  if (text.getAsInteger(10, value) || value < least || value > INT32_MAX)
-    return userError(flag + ": got '" + text + "', wanted an integer from " + llvm::Twine(least) + " to " +
-                     llvm::Twine(INT32_MAX));
+  if (text.getAsInteger(10, value) || value < least || value > most)
+    return userError(flag + ": got '" + text + "', wanted an integer from " + llvm::Twine(least) + " to " + llvm::Twine(most));
   return value;
 }
 

@@ -16,8 +16,8 @@ llvm::Error parseBindings(llvm::StringRef flag, Strings texts, std::vector<std::
 llvm::Error parseShapes(llvm::StringRef flag, Strings texts, std::vector<std::pair<std::string, Dims>> &out);
 /// "A=B".
 llvm::Error parsePairs(llvm::StringRef flag, Strings texts, std::vector<std::pair<std::string, std::string>> &out);
-/// An integer in [least, 2^31).
-llvm::Expected<int64_t> parseCount(llvm::StringRef flag, llvm::StringRef text, int64_t least);
+/// An integer in [least, most].
+llvm::Expected<int64_t> parseCount(llvm::StringRef flag, llvm::StringRef text, int64_t least, int64_t most = INT32_MAX);
 /// A flag of cli.md that this version does not honour.
 llvm::Error notBuilt(llvm::StringRef flag, llvm::StringRef got, llvm::StringRef only);
 
