@@ -176,8 +176,11 @@ void Storage::placeItem(const Sequence &sequence, const Item &item, uint64_t pos
   }
   const Op &op = *item.op;
   llvm::for_each(op.operands(), use);
-  if (op.def().collective == Collective::Done) {
-    llvm::for_each(op.operand(0)->op()->operands(), use);
+  if (op.def().collective == Collective::Done) { // until here the start used its operands
+    const Op &start = *op.operand(0)->op();
+    for (unsigned i = 0; i < start.numOperands(); ++i)
+      if (int(i) != overwritten(start, 0))
+        use(start.operand(i));
     return;
   }
   for (unsigned i = 0; i < op.numResults(); ++i)
