@@ -163,8 +163,8 @@ TEST(Zero, ALossThatIsNoSumOverRowsIsNotCut) {
     options.accumulate = accumulate;
     auto result = compile(std::move(*graph), {}, options);
     EXPECT_EQ(bool(result), fine);
-    if (!result)
-      EXPECT_EQ(toString(result.takeError()), "loss: it is no sum over rows, so it cannot be cut into 2 parts: got ranks x accumulate = 2, wanted 1");
+    std::string error = result ? "" : toString(result.takeError());
+    EXPECT_EQ(StringRef(error).starts_with("loss: it is no sum over rows, so it cannot be cut into 2 parts"), !fine) << error;
   }
 }
 
