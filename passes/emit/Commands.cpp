@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/emit/Commands.h"
-#include "passes/Machine.h"
+#include "passes/Timeline.h"
 
 namespace shardc::emit {
 
@@ -75,9 +75,7 @@ void CommandWriter::writeOp(const Op &op, plan::Command &command) {
   command.set_place(storage_.string(op.place));
   command.set_layer(storage_.string(op.layer));
   command.set_phase(unsigned(op.phase));
-  Cost cost;
-  if (op.def().cost)
-    cost = op.def().cost(op);
+  Cost cost = costOf(op);
   command.set_flops(cost.flops);
   command.set_moved_bytes(cost.bytes);
 }
@@ -118,7 +116,9 @@ void CommandWriter::write(plan::Program &program) {
       command.set_phase(unsigned(Phase::Backward));
       item.kind == Item::Fill ? writeFill(item, command) : writeCopy(item, command);
     }
-    command.set_predicted_us(machine_.microseconds({command.flops(), command.moved_bytes()}, computeType(command)));
+    command.set_predicted_us(item.kind == Item::Run
+                                 ? microseconds(*item.op, machine_)
+                                 : machine_.microseconds({0, command.moved_bytes()}, computeType(command), Phase::Backward));
   }
   synchronise(program);
 }

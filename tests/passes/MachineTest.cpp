@@ -34,6 +34,40 @@ TEST(Machine, IsARoofline) {
   EXPECT_DOUBLE_EQ(machine.microseconds({.flops = 2e3}, DType::F64), 7);
 }
 
+TEST(Machine, ACollectiveIsLatencyAndBytes) {
+  Machine machine{.linkBandwidth = 1e9, .linkLatencyUs = 7};
+  EXPECT_DOUBLE_EQ(machine.collectiveMicroseconds(0), 7);
+  EXPECT_DOUBLE_EQ(machine.collectiveMicroseconds(5e3), 12);
+}
+
+TEST(Machine, PricesAs16BitsButNotTheUpdate) {
+  Machine machine{.flops = 1e9, .flops64 = 1e9, .flops16 = 4e9, .memoryBandwidth = 1e9, .linkBandwidth = 1e9};
+  machine.priceAs = DType::BF16;
+  EXPECT_DOUBLE_EQ(machine.microseconds({.flops = 4e3}), 1);
+  EXPECT_DOUBLE_EQ(machine.microseconds({.bytes = 4e3}, DType::F32, Phase::Backward), 2);
+  EXPECT_DOUBLE_EQ(machine.microseconds({.flops = 4e3}, DType::F32, Phase::Update), 4);
+  EXPECT_DOUBLE_EQ(machine.microseconds({.bytes = 4e3}, DType::F32, Phase::Update), 4);
+  EXPECT_DOUBLE_EQ(machine.microseconds({.bytes = 4e3}, DType::I64), 4);
+  EXPECT_DOUBLE_EQ(machine.collectiveMicroseconds(4e3), 2);
+  EXPECT_DOUBLE_EQ(machine.collectiveMicroseconds(4e3, DType::F64), 4);
+}
+
+TEST(Machine, EveryBuiltInOneLoads) {
+  std::string names = builtInMachines();
+  SmallVector<StringRef> list;
+  StringRef(names).split(list, ", ");
+  EXPECT_EQ(list.size(), 7u);
+  for (StringRef name : list) {
+    Expected<Machine> machine = loadMachine(name);
+    ASSERT_TRUE(bool(machine)) << name.str();
+    EXPECT_EQ(machine->name, name);
+    EXPECT_EQ(machine->priceAs == DType::BF16, name.ends_with("-bf16"));
+    EXPECT_GT(machine->linkBandwidth, 0);
+  }
+  // 64 MiB over two GPUs: half of it is sent.
+  EXPECT_NEAR(cantFail(loadMachine("h200x2")).collectiveMicroseconds(32 << 20), 64e6 * 1.048576 / 212e9 * 1e6, 5);
+}
+
 TEST(Machine, FilesSayWhatDiffersFromABase) {
   Machine machine;
   EXPECT_EQ(load(R"({"base": "h200", "command_us": 7, "floor_bytes": 5})", &machine), "");
@@ -49,7 +83,7 @@ TEST(Machine, MistakesAreNamed) {
   Expected<Machine> none = loadMachine("h300");
   EXPECT_FALSE(bool(none));
   EXPECT_EQ(toString(none.takeError()), "--machine: no such machine: got 'h300'\n"
-                                        "hint: built in: cpu, h200; or a JSON file");
+                                        "hint: built in: " + builtInMachines() + "; or a JSON file");
   EXPECT_EQ(load("{"), "$: not JSON: [1:1, byte=1]: Expected object key");
   EXPECT_EQ(load("[]"), "$: wanted a JSON object");
   EXPECT_EQ(load(R"({"base": "h300"})"), "$: base: not a built-in machine");
@@ -59,6 +93,9 @@ TEST(Machine, MistakesAreNamed) {
   EXPECT_EQ(load(R"({"base": "cpu", "floor_bytes": 0.5})"),
             "$: floor_bytes: wanted a finite number of at least 0");
   EXPECT_EQ(load(R"({"flops": 1e9})"), "$: flops_fp64: missing or 0");
+  EXPECT_EQ(load(R"({"flops": 1, "flops_fp64": 1, "flops_16bit": 1, "memory_bandwidth": 1})"),
+            "$: link_bandwidth: missing or 0");
+  EXPECT_EQ(load(R"({"base": "cpu", "price_as": "fp8"})"), "$: price_as: wanted \"f32\" or \"bf16\"");
 }
 
 } // namespace

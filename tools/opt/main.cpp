@@ -62,8 +62,16 @@ Expected<Pass> findPass(StringRef text, CompileOptions &options) {
         return error;
     } else if (key == "dropout" && !value.getAsDouble(p)) {
       options.dropout = p;
+    } else if (key == "machine") {
+      options.machine = value.str();
+    } else if (key == "prefetch-limit") {
+      auto size = parseSize(value);
+      if (!size)
+        return size.takeError();
+      options.prefetchLimit = uint64_t(*size);
     } else {
-      return userError("--pass " + text + ": got option '" + option + "', wanted optimizer=, precision= or dropout=");
+      return userError("--pass " + text + ": got option '" + option +
+                       "', wanted optimizer=, precision=, dropout=, machine= or prefetch-limit=");
     }
     rest = next;
   }
