@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/EmitPlan.h"
-#include "passes/Machine.h"
+#include "passes/Timeline.h"
 #include "passes/emit/Tables.h"
 
 namespace shardc {
@@ -29,6 +29,23 @@ void writeHeader(const Graph &train, const plan::Model &model, const CompileOpti
     plan.set_forward_ops(plan.forward_ops() + (op.phase == Phase::Forward));
     plan.set_backward_ops(plan.backward_ops() + (op.phase == Phase::Backward));
   }
+}
+
+/// Of an update step: what is computed, and what communication adds to it.
+void predict(llvm::ArrayRef<ProgramGraph> programs, const Machine &machine, plan::Plan &plan) {
+  double computed = 0, exposed = 0, withoutPrefetch = 0;
+  for (auto [graph, program] : llvm::zip(programs, plan.programs())) {
+    double runs = double(runsPerStep(plan, program));
+    for (const plan::Command &command : program.commands())
+      if (command.communicator() == 0)
+        computed += runs * command.predicted_us() / 1e3;
+    Exposed ms = exposedMs(*graph.graph, machine);
+    exposed += runs * ms.ms;
+    withoutPrefetch += runs * ms.withoutPrefetchMs;
+  }
+  plan.set_predicted_ms(computed + exposed);
+  plan.set_exposed_ms(exposed);
+  plan.set_exposed_ms_without_prefetch(withoutPrefetch);
 }
 
 } // namespace
@@ -64,11 +81,7 @@ llvm::Expected<plan::Plan> emitPlan(llvm::ArrayRef<ProgramGraph> programs, const
     emit::writeOutputs(*program.graph, writer, program.name, plan);
   }
   emit::writeVersions(plan);
-  double microseconds = 0;
-  for (const plan::Program &program : plan.programs())
-    for (const plan::Command &command : program.commands())
-      microseconds += double(runsPerStep(plan, program)) * command.predicted_us();
-  plan.set_predicted_ms(microseconds / 1e3);
+  predict(programs, *machine, plan);
   return plan;
 }
 

@@ -13,4 +13,9 @@ llvm::StringRef toString(Precision precision) {
   return kNames[unsigned(precision)];
 }
 
+llvm::StringRef toString(MicroStep step) {
+  constexpr llvm::StringLiteral kNames[] = {"only", "first", "middle", "last"};
+  return kNames[unsigned(step)];
+}
+
 } // namespace shardc

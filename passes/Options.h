@@ -19,6 +19,7 @@ llvm::StringRef toString(Precision precision);
 
 /// Which micro-step of an update a program is. `Only`: there is one.
 enum class MicroStep : uint8_t { Only, First, Middle, Last };
+llvm::StringRef toString(MicroStep step);
 
 struct CompileOptions {
   unsigned ranks = 1;

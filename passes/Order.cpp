@@ -36,17 +36,19 @@ void applyOrder(Graph &graph, const Order &order) {
   assert(order.size() == graph.numOps());
   for (Op *op : order)
     graph.moveBefore(op, nullptr);
-  auto moves = [](const Op &op) { return isFree(op) || op.is(kPack) || op.def().collective != Collective::None; };
-  // Not after what follows, not before what precedes.
+  // Who moved up belongs to the phase of what follows, who moved down to that of what precedes.
+  auto movesDown = [](const Op &op) { return isFree(op) || op.is(kPack) || op.def().collective != Collective::None; };
   Phase limit = Phase::Update;
-  for (Op &op : llvm::reverse(graph.ops()))
-    if (moves(op))
-      op.phase = std::min(op.phase, limit);
-    else
-      limit = std::min(limit, op.phase);
+  for (Op &op : llvm::reverse(graph.ops())) {
+    op.phase = std::min(op.phase, limit);
+    if (!movesDown(op))
+      limit = op.phase;
+  }
   Phase reached = Phase::Forward;
   for (Op &op : graph.ops()) {
-    if (moves(op) && !op.is(kConstant))
+    if (op.is(kConstant))
+      continue;
+    if (movesDown(op))
       op.phase = std::max(op.phase, reached);
     reached = std::max(reached, op.phase);
   }

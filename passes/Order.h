@@ -23,8 +23,8 @@ Value *rootOf(Value *value);
 void forEachReader(const Value *value, llvm::function_ref<void(Op *)> visit);
 
 Order orderOf(Graph &graph);
-/// Makes `order` the graph's list. Collectives, packs and free ops take the phase of the place where they now stand. Requires: a
-/// permutation of its ops, operands before uses.
+/// Makes `order` the graph's list; phases follow the places where ops now stand. Requires: a permutation of its ops, operands before
+/// uses; only collectives, packs and free ops have moved down into a later phase.
 void applyOrder(Graph &graph, const Order &order);
 
 /// A list that grows at its end. What an op reads and is free comes just before it, if it is not there yet.

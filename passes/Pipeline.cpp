@@ -35,6 +35,12 @@ static void differentiate(PassRunner &run) {
   run("accumulate-in-place", accumulateInPlace);
 }
 
+/// Lets communication hide behind computing.
+static void overlap(PassRunner &run) {
+  run("gather-prefetch", gatherPrefetch);
+  run("reduce-early", reduceEarly);
+}
+
 /// From what one rank would do to what each of N ranks does, in an order that the runtime can issue.
 static void shardAndSchedule(PassRunner &run) {
   run("zero-partition", zeroPartition);
@@ -43,12 +49,14 @@ static void shardAndSchedule(PassRunner &run) {
   run("materialize", materialize); // after fuse: fused ops read any strides
   run("cse", cse);
   run("dce", dce);
+  overlap(run);
 }
 
 /// The update of all buckets; nothing of the model is left in it.
 static void buildUpdate(PassRunner &run) {
   run("insert-optimizer", insertOptimizer);
   run("fuse", fuse);
+  overlap(run);
 }
 
 /// The forward pass alone: outputs that training adds are not there yet.

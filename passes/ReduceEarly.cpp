@@ -13,7 +13,7 @@ constexpr size_t kInFlight = 2;
 struct Reduction {
   Op *pack = nullptr; ///< null: something else is reduced
   Op *start = nullptr, *done = nullptr;
-  Order users = {};     ///< that need nothing but this result and sources: they follow the wait
+  Order users = {};     ///< that need nothing but this result and sources, and views of it: they follow the wait
   size_t ready = 0;     ///< it may start before fixed_[ready]
   bool frees = false;   ///< its full bucket ends with it: it should not stay in flight for longer than it must
   bool started = false, finished = false;
@@ -70,7 +70,7 @@ private:
         continue;
       Reduction r{.start = op, .done = done, .frees = !inPlace(*op) && op->is(kReduceScatterStart)};
       Op *from = op->operand(0)->op();
-      if (from->is(kPack) && from->result()->hasOneUse() && !op->graph().isOutput(from->result()))
+      if (from->is(kPack) && from->result()->hasOneUse())
         r.pack = from;
       for (Op *owned : {r.pack, r.start, r.done})
         if (owned)
@@ -79,7 +79,8 @@ private:
     }
   }
 
-  /// Ops without effects all of whose operands are the result, sources, or such ops' results. Requires: `order` numbered in place_.
+  /// Views of the result, and ops without effects all of whose operands are the result, sources, or what such ops make.
+  /// Requires: `order` numbered in place_.
   void findUsers(Reduction &r) {
     size_t index = size_t(&r - reductions_.data());
     auto comesAlong = [&](Value *operand) {
@@ -94,13 +95,14 @@ private:
       Op *op = work.back();
       work.pop_back();
       for (unsigned i = 0; i < op->numResults(); ++i)
-        forEachReader(op->result(i), [&](Op *reader) {
-          if (reader->def().effect || owner_.count(reader) || !llvm::all_of(reader->operands(), comesAlong))
-            return;
-          owner_[reader] = index;
-          r.users.push_back(reader);
-          work.push_back(reader);
-        });
+        for (Use use : op->result(i)->uses()) {
+          Op *user = use.op;
+          if ((user->def().effect && !isFree(*user)) || owner_.count(user) || !llvm::all_of(user->operands(), comesAlong))
+            continue;
+          owner_[user] = index;
+          r.users.push_back(user);
+          work.push_back(user);
+        }
     }
     llvm::sort(r.users, [&](Op *a, Op *b) { return place_.lookup(a) < place_.lookup(b); });
   }

@@ -102,7 +102,10 @@ private:
       use.op->setOperand(use.index, b.add(before(&*std::next(maker->getIterator()), term->type().dims), term));
       return gradient;
     }
-    Builder b(graph_);
+    // Directly behind it, so that the bucket is complete as soon as its gradients are.
+    Op *definition = gradient->op();
+    auto next = std::next(definition->getIterator());
+    Builder b(graph_, definition->phase == Phase::Backward && next != graph_.ops().end() ? &*next : nullptr);
     b.stampLike(*maker);
     b.phase = Phase::Backward;
     return b.add(b.reshape(b.slice(into, {offset}, {gradient->type().numElements()}), gradient->type().dims), gradient);

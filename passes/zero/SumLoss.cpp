@@ -8,8 +8,9 @@ namespace shardc::zero {
 void sumLoss(Graph &graph, const CompileOptions &options) {
   bool more = options.microStep == MicroStep::Middle || options.microStep == MicroStep::Last;
   bool last = options.microStep == MicroStep::Only || options.microStep == MicroStep::Last;
-  Builder b(graph);
-  b.phase = Phase::Backward;
+  // As soon as both are there: the backward pass hides the sum over ranks.
+  auto backward = llvm::find_if(graph.ops(), [](const Op &op) { return op.phase == Phase::Backward; });
+  Builder b(graph, backward == graph.ops().end() ? nullptr : &*backward);
   b.place = "loss";
   Value *sum = graph.output("loss_sum"), *count = b.cast(graph.output("loss_count"), sum->type().dtype);
   Value *loss = b.make(kConcat, {b.reshape(sum, {1}), b.reshape(count, {1})}, {{"axis", int64_t(0)}});

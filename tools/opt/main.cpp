@@ -14,6 +14,7 @@
 #include "tools/flags/DebugFlags.h"
 #include "tools/common/Report.h"
 #include "tools/flags/Arguments.h"
+#include "tools/opt/PassOptions.h"
 
 using namespace llvm;
 using namespace shardc;
@@ -46,33 +47,14 @@ Expected<std::unique_ptr<Graph>> load() {
   return parseGraph((*buffer)->getBuffer(), inputPath);
 }
 
-/// "set-dropout{p=0.1}": the options of a pass are those compile options that it reads.
+/// "set-dropout{dropout=0.1}"
 Expected<Pass> findPass(StringRef text, CompileOptions &options) {
   auto [name, rest] = text.split('{');
   rest.consume_back("}");
   while (!rest.empty()) {
     auto [option, next] = rest.split(',');
-    auto [key, value] = option.split('=');
-    double p;
-    if (key == "optimizer") {
-      if (Error error = parseChoice("--pass optimizer", value, {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd}, options.optimizer))
-        return error;
-    } else if (key == "precision") {
-      if (Error error = parseChoice("--pass precision", value, {Precision::Fp32, Precision::Fp64}, options.precision))
-        return error;
-    } else if (key == "dropout" && !value.getAsDouble(p)) {
-      options.dropout = p;
-    } else if (key == "machine") {
-      options.machine = value.str();
-    } else if (key == "prefetch-limit") {
-      auto size = parseSize(value);
-      if (!size)
-        return size.takeError();
-      options.prefetchLimit = uint64_t(*size);
-    } else {
-      return userError("--pass " + text + ": got option '" + option +
-                       "', wanted optimizer=, precision=, dropout=, machine= or prefetch-limit=");
-    }
+    if (Error error = setPassOption(option, options))
+      return error;
     rest = next;
   }
   for (const NamedPass &pass : allPasses())
