@@ -8,8 +8,9 @@ using namespace llvm;
 namespace shardc {
 
 Error checkPlan(const plan::Plan &plan) {
-  for (auto *part : {check::checkBounds, check::checkTables, check::checkAliases,
-                     check::checkHazards, check::checkValues})
+  for (auto *part :
+       {check::checkBounds, check::checkTables, check::checkCollectives, check::checkAliases,
+        check::checkHazards, check::checkValues, check::checkPlaces, check::checkTraining})
     if (Error error = part(plan))
       return error;
   return Error::success();
@@ -33,6 +34,19 @@ std::string describe(const plan::Plan &plan, const Place &place) {
 
 std::string describeBuffer(const plan::Plan &plan, uint32_t buffer) {
   return "buffer " + utostr(buffer) + " (" + printable(plan.buffers(buffer).name()) + ")";
+}
+
+bool isGather(const plan::Command &c) { return c.kernel() == "all_gather_start"; }
+bool isReduceScatter(const plan::Command &c) { return c.kernel() == "reduce_scatter_start"; }
+bool isAllReduce(const plan::Command &c) { return c.kernel() == "all_reduce_start"; }
+bool isStart(const plan::Command &c) { return isGather(c) || isReduceScatter(c) || isAllReduce(c); }
+bool isDone(const plan::Command &c) { return c.kernel() == "collective_done"; }
+
+bool isTraining(const plan::Program &program) {
+  return StringRef(program.name()).starts_with("train");
+}
+bool isLastStep(const plan::Program &program) {
+  return program.name() == "train" || program.name() == "train_last";
 }
 
 std::vector<uint64_t> programStarts(const plan::Plan &plan) {

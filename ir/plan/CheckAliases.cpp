@@ -14,6 +14,13 @@ bool overlap(const plan::Plan &plan, const plan::Ref &a, const plan::Ref &b) {
          touchedAddresses(plan, a).overlaps(touchedAddresses(plan, b));
 }
 
+/// A collective that works inside one buffer: a gather around the slice that it sends, a reduction
+/// into a slice of what it adds up.
+bool isInsideCollective(const plan::Plan &plan, const plan::Command &c, int input) {
+  return (isGather(c) && input == 0 && isSliceOf(plan, c.inputs(0), c.outputs(0))) ||
+         (isReduceScatter(c) && isSliceOf(plan, c.outputs(0), c.inputs(0)));
+}
+
 /// What a command writes may lie over what it reads only element by element, and only declared.
 Error checkCommand(const plan::Plan &plan, const plan::Command &c, unsigned p, unsigned index) {
   auto fail = [&](const Twine &what) { return userError(describe(plan, p, index) + ": " + what); };
@@ -32,7 +39,8 @@ Error checkCommand(const plan::Plan &plan, const plan::Command &c, unsigned p, u
       return fail("output " + Twine(i) + " does not lie over input " + Twine(over - 1) +
                   ", which it is said to");
     for (int j = 0; j < c.inputs_size(); ++j)
-      if (overlap(plan, out, c.inputs(j)) && !(over && sameLayout(plan, out, c.inputs(j))))
+      if (overlap(plan, out, c.inputs(j)) && !(over && sameLayout(plan, out, c.inputs(j))) &&
+          !isInsideCollective(plan, c, j))
         return fail("output " + Twine(i) + " overlaps input " + Twine(j));
   }
   for (int j = 0; j < c.inputs_size(); ++j)

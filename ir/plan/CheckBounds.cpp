@@ -2,6 +2,7 @@
 #include "ir/base/Error.h"
 #include "ir/base/Tensor.h"
 #include "ir/plan/Check.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <set>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kMaxRank = 16, kMaxOperands = 4096, kMaxAttrs = 256, kMaxInts = 1 << 20;
 constexpr uint32_t kMaxStreams = 16, kMaxEvents = 1 << 24, kMaxRanks = 1 << 16;
+constexpr uint32_t kMaxCommunicators = 4; // 0: none
 constexpr uint64_t kMaxSpaceBytes = uint64_t(1) << 48;
 
 bool isAmount(double value) { return std::isfinite(value) && value >= 0; }
@@ -83,6 +85,16 @@ Error checkRef(const plan::Plan &plan, const plan::Ref &ref, const Twine &what, 
                      ", wanted at most " + Twine(limit));
   if (ref.offset() % byteSize(DType(ref.dtype())))
     return userError(what + ": not aligned to its element type: got offset " + Twine(ref.offset()));
+  if (uint64_t stride = ref.rank_stride()) {
+    if (!elementsAreDisjoint(ref) || !isDense(ref) || numBytes(ref) != stride)
+      return userError(what + ": slice of a rank: got a stride of " + Twine(stride) +
+                       " bytes, wanted a dense operand of that size");
+    if (stride > (limit - bytes->begin) / plan.ranks())
+      return userError(what + ": slices of the ranks: outside " +
+                       describeBuffer(plan, ref.buffer()) + ": got " + Twine(plan.ranks()) + " x " +
+                       Twine(stride) + " bytes from " + Twine(bytes->begin) +
+                       " on, wanted at most " + Twine(limit));
+  }
   return Error::success();
 }
 
@@ -134,6 +146,9 @@ Error checkCommand(const plan::Plan &plan, const plan::Command &c, const std::st
     return error;
   if (Error error = checkNumber(Twine(what) + ": phase", c.phase(), 0, 2))
     return error;
+  if (Error error = checkNumber(Twine(what) + ": communicator", c.communicator(), isStart(c),
+                                isStart(c) ? kMaxCommunicators - 1 : 0))
+    return error;
   for (auto *events : {&c.waits(), &c.signals()})
     for (uint32_t event : *events)
       if (event >= plan.events())
@@ -143,26 +158,43 @@ Error checkCommand(const plan::Plan &plan, const plan::Command &c, const std::st
   return Error::success();
 }
 
+/// The programs of a step of `accumulate` micro-steps, then eval or not.
+SmallVector<StringRef> wantedPrograms(const plan::Plan &plan) {
+  SmallVector<StringRef> names;
+  if (plan.accumulate() == 1) {
+    names = {"train"};
+  } else {
+    names.push_back("train_first");
+    if (plan.accumulate() > 2)
+      names.push_back("train_middle");
+    names.push_back("train_last");
+  }
+  names.append({"update", "eval"});
+  return names;
+}
+
 Error checkPrograms(const plan::Plan &plan) {
-  std::set<StringRef> names;
-  bool evalSeen = false;
+  SmallVector<StringRef> wanted = wantedPrograms(plan);
+  bool inOrder = plan.programs_size() == int(wanted.size()) ||
+                 plan.programs_size() + 1 == int(wanted.size()); // without eval
+  for (int p = 0; inOrder && p < plan.programs_size(); ++p)
+    inOrder = plan.programs(p).name() == wanted[p];
+  if (!inOrder) {
+    SmallVector<StringRef> got;
+    for (const plan::Program &program : plan.programs())
+      got.push_back(program.name());
+    return userError("plan: programs: got '" + join(got, " ") + "', wanted '" + join(wanted, " ") +
+                     "' for " + Twine(plan.accumulate()) + " micro-steps (eval may be left out)");
+  }
   for (int p = 0; p < plan.programs_size(); ++p) {
     const plan::Program &program = plan.programs(p);
-    StringRef name = program.name();
-    bool known = is_contained<StringRef>(
-        {"train", "train_first", "train_middle", "train_last", "update", "eval"}, name);
-    if (!known || !names.insert(name).second)
-      return userError("program " + Twine(p) + ": name: got '" + name +
-                       "', wanted train, update or eval, once");
-    if (evalSeen) // positions of the training step stay together
-      return userError("program " + name + ": stands after eval, wanted eval last");
-    evalSeen = name == "eval";
     for (int i = 0; i < program.commands_size(); ++i) {
       const plan::Command &c = program.commands(i);
       std::string what = describe(plan, p, i);
       if (Error error = checkCommand(plan, c, what))
         return error;
-      if ((c.phase() == 2) != (name == "update") || (evalSeen && c.phase() != 0))
+      bool training = isTraining(program);
+      if (training ? c.phase() == 2 : c.phase() != (program.name() == "update" ? 2 : 0))
         return userError(what + ": phase: got " + Twine(c.phase()) + " in this program");
     }
   }
@@ -186,8 +218,11 @@ Error checkBounds(const plan::Plan &plan) {
         Count{"plan: floor_bytes", plan.floor_bytes(), 0, kMaxSpaceBytes}})
     if (Error error = checkNumber(what, got, low, high))
       return error;
-  if (!isAmount(plan.predicted_ms()))
-    return userError("plan: predicted_ms: wanted a finite number of at least 0");
+  for (auto [what, value] :
+       {std::pair("predicted_ms", plan.predicted_ms()), std::pair("exposed_ms", plan.exposed_ms()),
+        std::pair("exposed_ms_without_prefetch", plan.exposed_ms_without_prefetch())})
+    if (!isAmount(value))
+      return userError(Twine("plan: ") + what + ": wanted a finite number of at least 0");
   if (Error error = checkAttrs(plan.options(), "plan: options"))
     return error;
   if (Error error = checkSpaces(plan))

@@ -2,6 +2,7 @@
 #include "ir/base/Error.h"
 #include "ir/plan/Check.h"
 #include "ir/plan/Peak.h"
+#include "llvm/ADT/DenseSet.h"
 #include <map>
 
 using namespace llvm;
@@ -25,7 +26,7 @@ std::vector<std::vector<Access>> collectAccesses(const plan::Plan &plan) {
     for (int i = 0; i < program.commands_size(); ++i, ++position) {
       const plan::Command &c = program.commands(i);
       auto add = [&](const plan::Ref &ref, bool write, bool overwritten = false) {
-        Range bytes = ref.absent() ? Range() : *touchedBytes(ref);
+        Range bytes = ref.absent() ? Range() : tiledBytes(plan, ref);
         if (!bytes.empty())
           accesses[ref.buffer()].push_back(
               {{unsigned(p), unsigned(i), position}, bytes, write, overwritten});
@@ -40,7 +41,7 @@ std::vector<std::vector<Access>> collectAccesses(const plan::Plan &plan) {
     for (const plan::Output &output : plan.outputs())
       if (output.program() == program.name())
         accesses[output.ref().buffer()].push_back(
-            {{unsigned(p), 0, position, /*host=*/true}, *touchedBytes(output.ref()), false});
+            {{unsigned(p), 0, position, /*host=*/true}, tiledBytes(plan, output.ref()), false});
   }
   return accesses;
 }
@@ -84,6 +85,14 @@ private:
           buffer.last() > starts_[p])
         return userError(what + ": lifetime " + life + " crosses into eval at " +
                          Twine(starts_[p]));
+    // What a repeated micro-step finds must be there when it runs again.
+    for (int p = 0; p < plan_.programs_size(); ++p)
+      if (runsPerStep(plan_, plan_.programs(p)) > 1 && buffer.first() < starts_[p] &&
+          buffer.last() > starts_[p] && buffer.last() < starts_[p + 1])
+        return userError(what + ": lifetime " + life + " ends inside " + plan_.programs(p).name() +
+                         ", which runs again: wanted at least " + Twine(starts_[p + 1]));
+    if (accesses_[b].empty() && buffer.bytes() && buffer.first() < buffer.last())
+      return userError(what + ": lifetime " + life + ", but nothing uses it");
     for (const Access &access : accesses_[b]) {
       uint64_t end = access.place.position + !(access.place.host || access.overwritten);
       if (access.place.position < buffer.first() || end > buffer.last())
@@ -96,9 +105,9 @@ private:
 
   /// Accesses of one buffer that conflict must be ordered. On one stream they are.
   Error checkOneBuffer(int b) const {
-    if (order_.single())
-      return Error::success();
     ArrayRef<Access> list = accesses_[b];
+    if (order_.single() || none_of(list, [](const Access &a) { return a.write; }))
+      return Error::success();
     for (size_t j = 0; j < list.size(); ++j)
       for (size_t i = 0; i < j; ++i)
         if ((list[i].write || list[j].write) && list[i].bytes.overlaps(list[j].bytes) &&
@@ -171,13 +180,30 @@ private:
   std::vector<uint64_t> starts_;
 };
 
+/// A signal that nobody waits for: a wait was forgotten.
+Error checkSignals(const plan::Plan &plan) {
+  for (int p = 0; p < plan.programs_size(); ++p) {
+    DenseSet<uint32_t> waited;
+    for (const plan::Command &c : plan.programs(p).commands())
+      waited.insert(c.waits().begin(), c.waits().end());
+    for (int i = 0; i < plan.programs(p).commands_size(); ++i)
+      for (uint32_t event : plan.programs(p).commands(i).signals())
+        if (!waited.contains(event))
+          return userError(describe(plan, p, i) + ": signals event " + Twine(event) +
+                           ", which nothing waits for");
+  }
+  return Error::success();
+}
+
 } // namespace
 
 Error checkHazards(const plan::Plan &plan) {
   Expected<Order> order = Order::compute(plan);
   if (!order)
     return order.takeError();
-  return Hazards(plan, *order).run();
+  if (Error error = Hazards(plan, *order).run())
+    return error;
+  return checkSignals(plan);
 }
 
 } // namespace shardc::check

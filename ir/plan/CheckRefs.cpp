@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bytes a strided operand touches.
+// What bytes a strided operand touches; which slice of what it is.
 #include "ir/base/Tensor.h"
 #include "ir/plan/Check.h"
 #include "llvm/Support/MathExtras.h"
@@ -65,14 +65,31 @@ bool elementsAreDisjoint(const plan::Ref &ref) {
   return true;
 }
 
+uint64_t numBytes(const plan::Ref &ref) {
+  return uint64_t(numElements(dimsOf(ref)) * byteSize(DType(ref.dtype())));
+}
+
 bool isDense(const plan::Ref &ref) {
   std::optional<Range> bytes = touchedBytes(ref);
-  return int64_t(bytes->end - bytes->begin) ==
-         numElements(dimsOf(ref)) * byteSize(DType(ref.dtype()));
+  return bytes->end - bytes->begin == numBytes(ref);
+}
+
+Range tiledBytes(const plan::Plan &plan, const plan::Ref &ref) {
+  Range bytes = *touchedBytes(ref);
+  if (ref.rank_stride())
+    bytes.end = bytes.begin + plan.ranks() * ref.rank_stride();
+  return bytes;
+}
+
+bool isSliceOf(const plan::Plan &plan, const plan::Ref &slice, const plan::Ref &whole) {
+  return slice.rank_stride() && !whole.rank_stride() && slice.buffer() == whole.buffer() &&
+         slice.dtype() == whole.dtype() && isDense(whole) &&
+         touchedBytes(slice)->begin == touchedBytes(whole)->begin &&
+         slice.rank_stride() * plan.ranks() == numBytes(whole);
 }
 
 Range touchedAddresses(const plan::Plan &plan, const plan::Ref &ref) {
-  Range bytes = *touchedBytes(ref);
+  Range bytes = tiledBytes(plan, ref);
   uint64_t start = plan.buffers(ref.buffer()).offset();
   return {start + bytes.begin, start + bytes.end};
 }
@@ -84,7 +101,8 @@ bool isOverwritten(const plan::Command &command, int index) {
 bool sameLayout(const plan::Plan &plan, const plan::Ref &a, const plan::Ref &b) {
   const plan::Buffer &in = plan.buffers(a.buffer()), &out = plan.buffers(b.buffer());
   if (in.space() != out.space() || in.offset() + a.offset() != out.offset() + b.offset() ||
-      byteSize(DType(a.dtype())) != byteSize(DType(b.dtype())) || dimsOf(a) != dimsOf(b))
+      byteSize(DType(a.dtype())) != byteSize(DType(b.dtype())) || dimsOf(a) != dimsOf(b) ||
+      a.rank_stride() != b.rank_stride())
     return false;
   auto sa = stridesOf(a), sb = stridesOf(b);
   for (int i = 0; i < a.dims_size(); ++i)

@@ -39,12 +39,16 @@ Error checkBuckets(const plan::Plan &plan, std::set<uint32_t> &taken) {
                        Twine(b.decay_end()));
     // Optimizer state is cut over the ranks from stage 1 on, gradients from 2, parameters from 3.
     auto bytes = [&](unsigned stage) {
-      return b.elements() * size / (plan.zero() >= stage ? plan.ranks() : 1);
+      return b.elements() * size / (stageOf(plan) >= stage ? plan.ranks() : 1);
     };
     auto take = [&](int64_t buffer, plan::BufferKind kind, unsigned stage,
                     bool persistent) -> Error {
       if (Error error = checkHolder(plan, what, buffer, kind, bytes(stage), persistent))
         return error;
+      if (uint64_t got = plan.buffers(int(buffer)).bytes(); got != bytes(stage))
+        return userError(what + ": " + describeBuffer(plan, uint32_t(buffer)) + ": size: got " +
+                         Twine(got) + " bytes, wanted " + Twine(bytes(stage)) + " at stage " +
+                         Twine(stageOf(plan)));
       if (!taken.insert(uint32_t(buffer)).second)
         return userError(what + ": " + describeBuffer(plan, uint32_t(buffer)) + " is used twice");
       return Error::success();

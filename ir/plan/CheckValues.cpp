@@ -23,6 +23,21 @@ public:
     }
     ranges_[range.begin] = range.end;
   }
+  void remove(Range range) {
+    if (range.empty())
+      return;
+    auto it = ranges_.upper_bound(range.begin);
+    if (it != ranges_.begin() && std::prev(it)->second > range.begin)
+      --it;
+    while (it != ranges_.end() && it->first < range.end) {
+      Range old{it->first, it->second};
+      it = ranges_.erase(it);
+      if (old.begin < range.begin)
+        ranges_[old.begin] = range.begin;
+      if (old.end > range.end)
+        ranges_[range.end] = old.end;
+    }
+  }
   bool covers(Range range) const {
     if (range.empty())
       return true;
@@ -35,6 +50,40 @@ private:
   std::map<uint64_t, uint64_t> ranges_;
 };
 
+/// What is known of a buffer: bytes that mean the same on every rank, and slices of which each rank
+/// knows its own (offset, stride) only.
+class Known {
+public:
+  void add(Range range) { whole_.add(range); }
+  void clear() {
+    whole_.clear();
+    slices_.clear();
+  }
+  /// Rank r's slice is written: of the others it has what was there before, which is old now.
+  void addSlice(const plan::Plan &plan, const plan::Ref &ref) {
+    Range tiled = tiledBytes(plan, ref);
+    whole_.remove(tiled);
+    llvm::erase_if(slices_, [&](const Slice &s) { return s.tiled.overlaps(tiled); });
+    slices_.push_back({ref.rank_stride(), tiled});
+  }
+  bool covers(const plan::Plan &plan, const plan::Ref &ref) const {
+    Range tiled = tiledBytes(plan, ref);
+    return whole_.covers(tiled) ||
+           (ref.rank_stride() && any_of(slices_, [&](const Slice &s) {
+              return s.stride == ref.rank_stride() && s.tiled.begin == tiled.begin;
+            }));
+  }
+  bool coversWhole(Range range) const { return whole_.covers(range); }
+
+private:
+  struct Slice {
+    uint64_t stride;
+    Range tiled;
+  };
+  Bytes whole_;
+  SmallVector<Slice, 1> slices_;
+};
+
 class Values {
 public:
   explicit Values(const plan::Plan &plan)
@@ -43,17 +92,14 @@ public:
 
   /// The state before the first program: what the host fills.
   void reset() {
-    for (Bytes &bytes : written_)
-      bytes.clear();
+    for (Known &known : written_)
+      known.clear();
     auto whole = [&](uint32_t b) { written_[b].add({0, plan_.buffers(b).bytes()}); };
     for (const plan::Bucket &bucket : plan_.buckets()) {
       whole(bucket.parameter_buffer());
       for (uint32_t state : bucket.state_buffers()) // zeros
         whole(state);
     }
-    for (const plan::Bucket &bucket : plan_.buckets())
-      if (int b = bucket.gradient_buffer(); b >= 0 && plan_.buffers(b).persistent())
-        whole(uint32_t(b)); // zeros
     auto give = [&](uint32_t b, uint64_t bytes) {
       given_[b] = true;
       written_[b].add({0, bytes});
@@ -76,9 +122,17 @@ public:
         return error;
     for (const plan::Output &output : plan_.outputs())
       if (output.program() == program.name() &&
-          !written_[output.ref().buffer()].covers(*touchedBytes(output.ref())))
+          !written_[output.ref().buffer()].covers(plan_, output.ref()))
         return userError("output " + output.name() + ": nothing in " + program.name() +
                          " writes it");
+    // The next step begins with what this one leaves.
+    if (program.name() == "update")
+      for (const plan::Bucket &bucket : plan_.buckets())
+        if (uint32_t b = bucket.parameter_buffer();
+            !written_[b].coversWhole({0, plan_.buffers(b).bytes()}))
+          return userError("bucket " + bucket.name() +
+                           ": after update each rank has only its slice of " +
+                           describeBuffer(plan_, b) + ": nothing gathers the others");
     return Error::success();
   }
 
@@ -86,7 +140,9 @@ private:
   Error execute(const plan::Command &c, int p, int index) {
     for (int i = 0; i < c.inputs_size(); ++i) {
       const plan::Ref &ref = c.inputs(i);
-      if (!ref.absent() && !written_[ref.buffer()].covers(*touchedBytes(ref)))
+      if (isGather(c) && i == 1)
+        continue; // only written over
+      if (!ref.absent() && !written_[ref.buffer()].covers(plan_, ref))
         return userError(describe(plan_, p, index) + ": input " + Twine(i) + ": reads " +
                          describeBuffer(plan_, ref.buffer()) + " before it is written");
     }
@@ -108,7 +164,9 @@ private:
     if (given_[ref.buffer()] || (state && plan_.programs(p).name() != "update"))
       return userError(describe(plan_, p, index) + ": writes " +
                        describeBuffer(plan_, ref.buffer()) + ", which it may only read");
-    if (isDense(ref))
+    if (ref.rank_stride())
+      written_[ref.buffer()].addSlice(plan_, ref);
+    else if (isDense(ref))
       written_[ref.buffer()].add(bytes);
     else
       addRows(ref);
@@ -142,38 +200,21 @@ private:
 
   const plan::Plan &plan_;
   std::vector<uint64_t> starts_;
-  std::vector<Bytes> written_;
+  std::vector<Known> written_;
   std::vector<bool> given_;
 };
-
-/// A trained bucket whose parameters no update writes would stay as it is, silently.
-Error checkUpdates(const plan::Plan &plan) {
-  std::vector<bool> written(plan.buffers_size(), false);
-  const plan::Program *update = findProgram(plan, "update");
-  if (update)
-    for (const plan::Command &c : update->commands())
-      for (const plan::Ref &ref : c.outputs())
-        written[ref.buffer()] = true;
-  for (const plan::Bucket &bucket : plan.buckets())
-    if (update && bucket.gradient_buffer() >= 0 && !written[bucket.parameter_buffer()])
-      return userError("bucket " + bucket.name() + ": nothing in update writes its parameters");
-  return Error::success();
-}
 
 } // namespace
 
 // The first step is the hardest: later ones find more written, never less. Micro-steps repeat
 // within a step; evaluation may be the first thing that runs.
 Error checkValues(const plan::Plan &plan) {
-  if (Error error = checkUpdates(plan))
-    return error;
   Values values(plan);
   values.reset();
   for (int p = 0; p < plan.programs_size(); ++p) {
-    StringRef name = plan.programs(p).name();
-    if (name == "eval")
+    if (plan.programs(p).name() == "eval")
       values.reset();
-    bool repeats = name == "train_middle" || (name == "train" && plan.accumulate() > 1);
+    bool repeats = runsPerStep(plan, plan.programs(p)) > 1;
     for (int run = 0; run < 1 + repeats; ++run)
       if (Error error = values.run(p))
         return error;

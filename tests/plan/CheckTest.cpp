@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sound plan passes; each kind of damage is refused, with the words that say where.
+#include "ir/plan/Peak.h"
 #include "tests/plan/SmallPlan.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <gtest/gtest.h>
@@ -84,7 +85,7 @@ TEST(Check, Bounds) {
       {"update work in training", [](plan::Plan &p) { command(p, 0, 1).set_phase(2); },
        "phase: got 2 in this program"},
       {"two programs of one name", [](plan::Plan &p) { p.mutable_programs(1)->set_name("train"); },
-       "program 1: name: got 'train'"},
+       "plan: programs: got 'train train eval', wanted 'train update eval'"},
       {"cost that is no number", [](plan::Plan &p) { command(p, 0, 1).set_flops(1.0 / 0.0); },
        "cost: wanted finite numbers"},
   };
@@ -284,7 +285,7 @@ TEST(Check, Values) {
          command(p, 1, 0).clear_in_place();
          command(p, 1, 0).mutable_outputs(0)->set_buffer(kM);
        },
-       "bucket layer.0: nothing in update writes its parameters"},
+       "bucket layer.0: update: got 0 commands that update its parameters, wanted 1"},
       {"scalars overwritten",
        [](plan::Plan &p) { *command(p, 0, 2).mutable_outputs(0) = smallRef(kScalarsBuffer, {}); },
        "writes buffer 0 (scalars), which it may only read"},
@@ -316,7 +317,8 @@ TEST(Check, RowsOfAStridedWriteCount) {
   *command(plan, 0, 1).mutable_inputs(0) = smallRef(kX, {2, 3});
   *plan.mutable_programs(0)->mutable_commands(1) = half;
   *command(plan, 0, 2).mutable_inputs(0) = smallRef(kY, {2, 3});
-  plan.mutable_buffers(kSquares)->set_first(1);
+  plan.mutable_buffers(kSquares)->set_last(1); // nobody uses it
+  plan.mutable_spaces(0)->set_lower_bound(findPeak(plan, 0).bytes);
   EXPECT_EQ(verdict(plan), "");
 }
 

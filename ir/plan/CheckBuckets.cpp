@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/CheckBuckets.h"
+#include "ir/base/Error.h"
+
+using namespace llvm;
+
+namespace shardc::check {
+
+uint64_t bucketBytes(const plan::Plan &plan, const plan::Bucket &bucket, bool slice) {
+  return bucket.elements() * byteSize(DType(bucket.dtype())) / (slice ? plan.ranks() : 1);
+}
+
+bool isAllOf(const plan::Plan &plan, const plan::Ref &ref) {
+  return !ref.rank_stride() && elementsAreDisjoint(ref) && isDense(ref) &&
+         touchedBytes(ref)->begin == 0 && numBytes(ref) == plan.buffers(ref.buffer()).bytes();
+}
+
+Error Holdings::add(const plan::Plan &plan, uint32_t buffer, Holding holding,
+                    const std::string &what) {
+  uint64_t bytes = bucketBytes(plan, plan.buckets(holding.bucket), holding.slice);
+  if (plan.buffers(buffer).bytes() != bytes)
+    return userError(Twine(what) + ": " + describeBuffer(plan, buffer) + ": size: got " +
+                     Twine(plan.buffers(buffer).bytes()) + " bytes, wanted " + Twine(bytes) +
+                     " for bucket " + plan.buckets(holding.bucket).name());
+  Holding &mine = list_[buffer];
+  bool same =
+      mine.role == holding.role && mine.slice == holding.slice && mine.bucket == holding.bucket;
+  if (mine.role != Holding::None && !same)
+    return userError(Twine(what) + ": " + describeBuffer(plan, buffer) +
+                     " holds something else already");
+  mine = holding;
+  return Error::success();
+}
+
+Error Holdings::addTable(const plan::Plan &plan) {
+  unsigned stage = stageOf(plan);
+  for (int i = 0; i < plan.buckets_size(); ++i) {
+    const plan::Bucket &b = plan.buckets(i);
+    uint32_t index = uint32_t(i);
+    std::string what = "bucket " + b.name();
+    if (Error error =
+            add(plan, b.parameter_buffer(), {Holding::Parameters, stage >= 3, index}, what))
+      return error;
+    if (b.gradient_buffer() >= 0)
+      if (Error error =
+              add(plan, b.gradient_buffer(), {Holding::Gradients, stage >= 2, index}, what))
+        return error;
+    for (uint32_t state : b.state_buffers())
+      if (Error error = add(plan, state, {Holding::State, stage >= 1, index}, what))
+        return error;
+  }
+  return Error::success();
+}
+
+/// Where a later micro-step adds a reduced slice, which lies in `buffer`, to: the bucket's
+/// gradient.
+static const plan::Ref *findSum(const plan::Plan &plan, const plan::Program &program,
+                                uint32_t buffer) {
+  for (const plan::Command &c : program.commands())
+    if (any_of(c.inputs(),
+               [&](const plan::Ref &in) { return !in.absent() && in.buffer() == buffer; }))
+      return c.outputs_size() == 1 && plan.buffers(c.outputs(0).buffer()).kind() == plan::GRADIENT
+                 ? &c.outputs(0)
+                 : nullptr;
+  return nullptr;
+}
+
+Error Holdings::addCommand(const plan::Plan &plan, unsigned p, unsigned index) {
+  const plan::Command &c = plan.programs(p).commands(index);
+  std::string what = describe(plan, p, index);
+  if (isGather(c)) {
+    const Holding &from = list_[c.inputs(0).buffer()];
+    if (from.role != Holding::Parameters)
+      return userError(what + ": gathers what is no bucket's parameters");
+    return add(plan, c.outputs(0).buffer(), {Holding::Parameters, false, from.bucket}, what);
+  }
+  if (!isReduceScatter(c))
+    return Error::success();
+  Holding to = list_[c.outputs(0).buffer()];
+  if (to.role == Holding::None)
+    if (const plan::Ref *sum = findSum(plan, plan.programs(p), c.outputs(0).buffer()))
+      to = list_[sum->buffer()];
+  if (to.role != Holding::Gradients)
+    return userError(what + ": its result is no bucket's gradient");
+  bool inside = c.inputs(0).buffer() == c.outputs(0).buffer();
+  if (Error error =
+          add(plan, c.outputs(0).buffer(), {Holding::Gradients, !inside, to.bucket}, what))
+    return error;
+  return add(plan, c.inputs(0).buffer(), {Holding::Gradients, false, to.bucket}, what);
+}
+
+Expected<Holdings> Holdings::find(const plan::Plan &plan) {
+  Holdings holdings;
+  holdings.list_.resize(plan.buffers_size());
+  if (Error error = holdings.addTable(plan))
+    return error;
+  for (int p = 0; p < plan.programs_size(); ++p)
+    for (int i = 0; i < plan.programs(p).commands_size(); ++i)
+      if (Error error = holdings.addCommand(plan, p, i))
+        return error;
+  return holdings;
+}
+
+} // namespace shardc::check

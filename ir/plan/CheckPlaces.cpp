@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where operands lie in the memory of buckets.
+#include "ir/base/Error.h"
+#include "ir/plan/CheckBuckets.h"
+
+using namespace llvm;
+
+namespace shardc::check {
+namespace {
+
+class Places {
+public:
+  Places(const plan::Plan &plan, const Holdings &holdings)
+      : plan_(plan), holdings_(holdings), members_(plan.buckets_size()) {
+    for (const plan::Parameter &p : plan.parameters()) {
+      int64_t elements = 1;
+      for (int64_t dim : p.dims())
+        elements *= dim;
+      if (elements)
+        members_[p.bucket()].push_back({p.offset(), p.offset() + uint64_t(elements)});
+    }
+    for (auto &list : members_)
+      llvm::sort(list, [](Range a, Range b) { return a.begin < b.begin; });
+  }
+
+  Error check(const plan::Ref &ref, const Twine &what, bool write) const {
+    if (ref.absent())
+      return Error::success();
+    const Holding &holding = holdings_[ref.buffer()];
+    Range bytes = *touchedBytes(ref);
+    if (holding.role == Holding::None || bytes.empty())
+      return Error::success();
+    const plan::Bucket &bucket = plan_.buckets(holding.bucket);
+    if (holding.role != Holding::State && ref.dtype() != bucket.dtype())
+      return userError(what + ": element type: got " + Twine(ref.dtype()) + ", wanted " +
+                       Twine(bucket.dtype()) + " as its bucket " + bucket.name());
+    bool whole = isAllOf(plan_, ref) || isRankSlice(ref, bucket);
+    if (whole ||
+        (!holding.slice && holding.role != Holding::State && !ref.rank_stride() &&
+         (isInOneParameter(bytes, holding.bucket) ||
+          (write && holding.role == Holding::Gradients && isFill(ref, bytes, holding.bucket)))))
+      return Error::success();
+    return userError(what + ": bytes [" + Twine(bytes.begin) + ", " + Twine(bytes.end) + ") of " +
+                     describeBuffer(plan_, ref.buffer()) + ": wanted " +
+                     (holding.slice || holding.role == Holding::State
+                          ? "all of it"
+                          : "a part of one parameter, the whole bucket, or the rank's slice"));
+  }
+
+private:
+  /// Slice r of a buffer that holds the whole bucket.
+  bool isRankSlice(const plan::Ref &ref, const plan::Bucket &bucket) const {
+    return ref.rank_stride() && touchedBytes(ref)->begin == 0 && !holdings_[ref.buffer()].slice &&
+           ref.rank_stride() == bucketBytes(plan_, bucket, /*slice=*/true);
+  }
+  uint64_t size(uint32_t bucket) const { return byteSize(DType(plan_.buckets(bucket).dtype())); }
+
+  bool isInOneParameter(Range bytes, uint32_t bucket) const {
+    ArrayRef<Range> list = members_[bucket];
+    auto next = llvm::upper_bound(list, bytes.begin / size(bucket),
+                                  [](uint64_t at, Range r) { return at < r.begin; });
+    return next != list.begin() && bytes.end <= std::prev(next)->end * size(bucket);
+  }
+
+  /// What no gradient covers is filled: from border to border of parameters.
+  bool isFill(const plan::Ref &ref, Range bytes, uint32_t bucket) const {
+    auto isBorder = [&](uint64_t at) {
+      return at == 0 || at == plan_.buckets(bucket).elements() * size(bucket) ||
+             any_of(members_[bucket], [&](Range r) {
+               return at == r.begin * size(bucket) || at == r.end * size(bucket);
+             });
+    };
+    return elementsAreDisjoint(ref) && isDense(ref) && isBorder(bytes.begin) && isBorder(bytes.end);
+  }
+
+  const plan::Plan &plan_;
+  const Holdings &holdings_;
+  std::vector<std::vector<Range>>
+      members_; ///< of each bucket: elements of its parameters, in order
+};
+
+} // namespace
+
+Error checkPlaces(const plan::Plan &plan) {
+  Expected<Holdings> holdings = Holdings::find(plan);
+  if (!holdings)
+    return holdings.takeError();
+  Places places(plan, *holdings);
+  for (int p = 0; p < plan.programs_size(); ++p)
+    for (int i = 0; i < plan.programs(p).commands_size(); ++i) {
+      const plan::Command &c = plan.programs(p).commands(i);
+      auto what = [&](const char *kind, int k) {
+        return describe(plan, p, i) + ": " + kind + " " + std::to_string(k);
+      };
+      for (int k = 0; k < c.inputs_size(); ++k)
+        if (Error error = places.check(c.inputs(k), what("input", k), /*write=*/false))
+          return error;
+      for (int k = 0; k < c.outputs_size(); ++k)
+        if (Error error = places.check(c.outputs(k), what("output", k), /*write=*/true))
+          return error;
+      if (c.has_workspace() && !c.workspace().absent() &&
+          (*holdings)[c.workspace().buffer()].role != Holding::None)
+        return userError(describe(plan, p, i) + ": workspace in the memory of a bucket");
+    }
+  return Error::success();
+}
+
+} // namespace shardc::check
