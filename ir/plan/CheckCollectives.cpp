@@ -22,11 +22,11 @@ public:
       : plan_(plan), c_(command), p_(p), index_(index) {}
 
   Error check() const {
-    int inputs = isGather(c_) ? 2 : 1;
-    if (c_.inputs_size() != inputs || c_.outputs_size() != 1 || c_.inputs(0).absent() ||
-        (c_.has_workspace() && !c_.workspace().absent()))
+    int most = isGather(c_) ? 2 : 1;
+    if (c_.inputs_size() < 1 || c_.inputs_size() > most || c_.outputs_size() != 1 ||
+        c_.inputs(0).absent() || (c_.has_workspace() && !c_.workspace().absent()))
       return fail("operands: got " + Twine(c_.inputs_size()) + " inputs and " +
-                  Twine(c_.outputs_size()) + " outputs, wanted " + Twine(inputs) + " and 1");
+                  Twine(c_.outputs_size()) + " outputs, wanted " + Twine(most) + " and 1");
     if (int64_t ranks = number("ranks", 0); ranks != int64_t(plan_.ranks()))
       return fail("attribute 'ranks': got " + Twine(ranks) + ", wanted " + Twine(plan_.ranks()));
     const plan::Ref &in = c_.inputs(0), &out = c_.outputs(0);
@@ -57,7 +57,7 @@ private:
   Error checkGather(const plan::Ref &slice, const plan::Ref &whole) const {
     if (Error error = checkSizes(slice.dims(0), whole.dims(0)))
       return error;
-    bool into = !c_.inputs(1).absent();
+    bool into = c_.inputs_size() > 1 && !c_.inputs(1).absent();
     if (overwritten() != (into ? 2 : 0))
       return fail("in_place: got " + Twine(overwritten()) + ", wanted " + Twine(into ? 2 : 0));
     if (whole.rank_stride() || (slice.rank_stride() && !isSliceOf(plan_, slice, whole)))
