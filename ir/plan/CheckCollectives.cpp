@@ -139,21 +139,26 @@ private:
     const plan::Command &c = commands_[i];
     if (c.inputs_size() || c.outputs_size() || c.has_workspace())
       return fail(i, "has operands, wanted none");
-    auto start = c.waits_size() == 1 ? starts_.find(c.waits(0)) : starts_.end();
-    if (start == starts_.end())
+    auto found = c.waits_size() == 1 ? starts_.find(c.waits(0)) : starts_.end();
+    if (found == starts_.end())
       return fail(i, "wanted to wait for the event of one start that has no other done");
-    int from = start->second;
-    ended_.insert(start->first);
-    starts_.erase(start);
-    for (const auto *operands : {&commands_[from].inputs(), &commands_[from].outputs()})
-      for (const plan::Ref &ref : *operands)
-        if (!ref.absent() && !plan_.buffers(ref.buffer()).persistent() &&
-            plan_.buffers(ref.buffer()).last() < start_ + i)
-          return fail(i, describeBuffer(plan_, ref.buffer()) + " ends while " +
-                             describe(plan_, p_, from) + " may still use it: got " +
-                             Twine(plan_.buffers(ref.buffer()).last()) + ", wanted at least " +
-                             Twine(start_ + i));
-    return Error::success();
+    int from = found->second;
+    ended_.insert(found->first);
+    starts_.erase(found);
+    const plan::Command &start = commands_[from];
+    auto check = [&](const plan::Ref &ref) -> Error {
+      const plan::Buffer &buffer = plan_.buffers(ref.buffer());
+      if (buffer.persistent() || buffer.last() >= start_ + i)
+        return Error::success();
+      return fail(i, describeBuffer(plan_, ref.buffer()) + " ends while " +
+                         describe(plan_, p_, from) + " may still use it: got " +
+                         Twine(buffer.last()) + ", wanted at least " + Twine(start_ + i));
+    };
+    for (int k = 0; k < start.inputs_size(); ++k)
+      if (!start.inputs(k).absent() && !isOverwritten(start, k)) // else the result lies there
+        if (Error error = check(start.inputs(k)))
+          return error;
+    return check(start.outputs(0));
   }
 
   Place place(int i) const { return {p_, unsigned(i), start_ + uint64_t(i)}; }
