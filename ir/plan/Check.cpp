@@ -8,9 +8,9 @@ using namespace llvm;
 namespace shardc {
 
 Error checkPlan(const plan::Plan &plan) {
-  for (auto *part :
-       {check::checkBounds, check::checkTables, check::checkCollectives, check::checkAliases,
-        check::checkHazards, check::checkValues, check::checkPlaces, check::checkTraining})
+  for (auto *part : {check::checkBounds, check::checkTables, check::checkCollectives,
+                     check::checkAliases, check::checkHazards, check::checkValues,
+                     check::checkPlaces, check::checkTraining, check::checkVersions})
     if (Error error = part(plan))
       return error;
   return Error::success();

@@ -41,6 +41,8 @@ llvm::Error checkValues(const plan::Plan &plan);
 llvm::Error checkPlaces(const plan::Plan &plan);
 /// 8. Every trained bucket is reduced, updated and gathered, once, as the stage wants.
 llvm::Error checkTraining(const plan::Plan &plan);
+/// 9. Every operand means the content that is there: as many earlier commands wrote it as it says.
+llvm::Error checkVersions(const plan::Plan &plan);
 
 /// "train: command 12 (matmul, l0/MatMul)".
 std::string describe(const plan::Plan &plan, unsigned program, unsigned command);

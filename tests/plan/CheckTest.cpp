@@ -226,6 +226,7 @@ plan::Plan inPlacePlan() {
   command(plan, 0, 1).add_in_place(1);
   command(plan, 0, 3).mutable_inputs(0)->set_buffer(kX);
   plan.mutable_spaces(0)->set_lower_bound(1792);
+  countVersions(plan);
   return plan;
 }
 
@@ -317,9 +318,33 @@ TEST(Check, RowsOfAStridedWriteCount) {
   *command(plan, 0, 1).mutable_inputs(0) = smallRef(kX, {2, 3});
   *plan.mutable_programs(0)->mutable_commands(1) = half;
   *command(plan, 0, 2).mutable_inputs(0) = smallRef(kY, {2, 3});
-  plan.mutable_buffers(kSquares)->set_last(1); // nobody uses it
+  // The spans of the two writes overlap, as versions count; squares go unused.
+  command(plan, 0, 1).mutable_outputs(0)->set_version(1);
+  command(plan, 0, 2).mutable_inputs(0)->set_version(2);
+  command(plan, 0, 3).mutable_inputs(0)->set_version(2);
+  plan.mutable_buffers(kSquares)->set_last(1);
   plan.mutable_spaces(0)->set_lower_bound(findPeak(plan, 0).bytes);
   EXPECT_EQ(verdict(plan), "");
+}
+
+TEST(Check, Versions) {
+  const Damage list[] = {
+      {"another content meant",
+       [](plan::Plan &p) { command(p, 0, 2).mutable_inputs(0)->set_version(2); },
+       "train: command 2 (reduce_sum): input 0: means buffer 8 (squares) after 2 commands have "
+       "written it, but 1 have: something was left out, doubled or moved"},
+      {"an update after no gradient",
+       [](plan::Plan &p) { command(p, 1, 0).mutable_inputs(1)->set_version(0); },
+       "update: command 0 (fused): input 1: means buffer 3 (layer.0.grad) after 0 commands"},
+      {"a result counted from itself on",
+       [](plan::Plan &p) { command(p, 0, 0).mutable_outputs(0)->set_version(1); },
+       "train: command 0 (fused): output 0: means buffer 7 (y) after 1 commands"},
+      {"an output of the plan",
+       [](plan::Plan &p) { p.mutable_outputs(1)->mutable_ref()->set_version(2); },
+       "output loss_sum: means buffer 6 (loss_sum) after 2 commands have written it, but 1 have"},
+      {"done twice", [](plan::Plan &p) { command(p, 0, 2) = command(p, 0, 1); }, ""},
+  };
+  expectRefused(smallPlan, list);
 }
 
 TEST(Check, Streams) {

@@ -263,44 +263,7 @@ template <typename Command, typename Visit> void eachRef(Command &c, Visit visit
     visit(ref);
 }
 
-/// All operands here are dense.
-std::pair<uint64_t, uint64_t> bytesOf(const plan::Plan &plan, const plan::Ref &ref) {
-  uint64_t bytes = byteSize(DType(ref.dtype()));
-  for (int64_t dim : ref.dims())
-    bytes *= uint64_t(dim);
-  return {ref.offset(),
-          ref.offset() + (ref.rank_stride() ? plan.ranks() * ref.rank_stride() : bytes)};
-}
-
 } // namespace
-
-void countVersions(plan::Plan &plan) {
-  std::vector<const plan::Command *> before;
-  auto count = [&](plan::Ref &ref) {
-    auto [begin, end] = bytesOf(plan, ref);
-    uint32_t version = 0;
-    for (const plan::Command *c : before)
-      version += any_of(c->outputs(), [&, begin = begin, end = end](const plan::Ref &out) {
-        auto [from, to] = bytesOf(plan, out);
-        return out.buffer() == ref.buffer() && from < end && begin < to;
-      });
-    ref.set_version(version);
-  };
-  for (plan::Program &program : *plan.mutable_programs()) {
-    if (program.name() == "eval")
-      before.clear();
-    for (plan::Command &c : *program.mutable_commands()) {
-      for (auto *refs : {c.mutable_inputs(), c.mutable_outputs()})
-        for (plan::Ref &ref : *refs)
-          if (!ref.absent())
-            count(ref);
-      before.push_back(&c);
-    }
-    for (plan::Output &output : *plan.mutable_outputs())
-      if (output.program() == program.name())
-        count(*output.mutable_ref());
-  }
-}
 
 void finishPlan(plan::Plan &plan) {
   uint64_t position = 0, end = 0;

@@ -14,8 +14,6 @@ plan::Plan rankPlan(unsigned ranks, unsigned stage, unsigned accumulate = 1);
 /// Lifetimes, offsets (nothing shared), size and bound of the space, and versions, as the commands
 /// want them: counted naively.
 void finishPlan(plan::Plan &plan);
-/// Only versions.
-void countVersions(plan::Plan &plan);
 
 plan::Program &programOf(plan::Plan &plan, llvm::StringRef name);
 /// The n-th command of that kernel in a program, its index. Requires: it is there.

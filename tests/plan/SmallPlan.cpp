@@ -2,6 +2,9 @@
 #include "tests/plan/SmallPlan.h"
 #include "ir/plan/Peak.h"
 #include "ir/plan/Scalars.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
 
 namespace shardc {
 
@@ -61,7 +64,44 @@ void addSum(plan::Program &program, plan::Ref input, plan::Ref output) {
   *command.add_outputs() = output;
 }
 
+/// Requires: dense.
+std::pair<uint64_t, uint64_t> bytesOf(const plan::Plan &plan, const plan::Ref &ref) {
+  uint64_t bytes = byteSize(DType(ref.dtype()));
+  for (int64_t dim : ref.dims())
+    bytes *= uint64_t(dim);
+  return {ref.offset(),
+          ref.offset() + (ref.rank_stride() ? plan.ranks() * ref.rank_stride() : bytes)};
+}
+
 } // namespace
+
+void countVersions(plan::Plan &plan) {
+  std::vector<const plan::Command *> before;
+  auto count = [&](plan::Ref &ref) {
+    auto [begin, end] = bytesOf(plan, ref);
+    uint32_t version = 0;
+    for (const plan::Command *c : before)
+      version += any_of(c->outputs(), [&, begin = begin, end = end](const plan::Ref &out) {
+        auto [from, to] = bytesOf(plan, out);
+        return out.buffer() == ref.buffer() && from < end && begin < to;
+      });
+    ref.set_version(version);
+  };
+  for (plan::Program &program : *plan.mutable_programs()) {
+    if (program.name() == "eval")
+      before.clear();
+    for (plan::Command &c : *program.mutable_commands()) {
+      for (auto *refs : {c.mutable_inputs(), c.mutable_outputs()})
+        for (plan::Ref &ref : *refs)
+          if (!ref.absent())
+            count(ref);
+      before.push_back(&c);
+    }
+    for (plan::Output &output : *plan.mutable_outputs())
+      if (output.program() == program.name())
+        count(*output.mutable_ref());
+  }
+}
 
 plan::Plan smallPlan() {
   plan::Plan plan;
@@ -134,6 +174,7 @@ plan::Plan smallPlan() {
   }
   plan.add_spaces()->set_bytes(2048 + 256);
   plan.mutable_spaces(0)->set_lower_bound(findPeak(plan, 0).bytes);
+  countVersions(plan);
   return plan;
 }
 

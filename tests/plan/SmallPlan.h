@@ -27,6 +27,9 @@ plan::Plan smallPlan();
 /// The same with the backward command on a stream of its own, ordered by events.
 plan::Plan twoStreamPlan();
 
+/// Sets every version, by the definition in plan.proto, naively. Requires: operands are dense.
+void countVersions(plan::Plan &plan);
+
 inline plan::Command &command(plan::Plan &plan, int program, int index) {
   return *plan.mutable_programs(program)->mutable_commands(index);
 }
