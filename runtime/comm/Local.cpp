@@ -10,16 +10,6 @@
 namespace shardc {
 namespace {
 
-/// Slice r of an array of n elements, where n need not be a multiple of `ranks`.
-struct Part {
-  int64_t begin, count;
-  Part(int64_t n, unsigned ranks, unsigned r) {
-    int64_t slice = n / ranks, rest = n % ranks;
-    begin = slice * r + std::min<int64_t>(r, rest);
-    count = slice + (r < rest);
-  }
-};
-
 struct SharedState {
   explicit SharedState(unsigned ranks)
       : memory(::operator new(Group::bytes(ranks), std::align_val_t(alignof(Group)))) {

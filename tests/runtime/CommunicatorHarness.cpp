@@ -2,9 +2,12 @@
 #include "tests/runtime/CommunicatorHarness.h"
 #include "ir/base/Half.h"
 #include "runtime/comm/Local.h"
+#include "runtime/comm/Process.h"
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <unistd.h>
 
 namespace shardc {
 namespace {
@@ -33,9 +36,38 @@ uint16_t halfSumAt(const std::vector<Bytes> &arrays, int64_t i) {
   return Round(sum);
 }
 
+/// Ranks that could as well be processes: each has the memory mapped and a connection of its own. Small
+/// staging areas, so that most arrays go in several chunks.
+Ends joinThreads(unsigned ranks) {
+  const std::string job = uniqueJob();
+  Ends ends(ranks);
+  std::vector<std::thread> threads;
+  for (unsigned r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] {
+      ProcessGroupOptions options;
+      options.rank = r;
+      options.size = ranks;
+      options.name = job;
+      options.stagingBytes = 5000;
+      auto end = joinProcessGroup(options);
+      if (end)
+        ends[r] = std::move(*end);
+      else
+        ADD_FAILURE() << llvm::toString(end.takeError());
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return ends;
+}
+
 } // namespace
 
-std::vector<GroupKind> groupKinds() { return {{"Local", makeLocalGroup}}; }
+std::vector<GroupKind> groupKinds() { return {{"Local", makeLocalGroup}, {"Process", joinThreads}}; }
+
+std::string uniqueJob() {
+  static std::atomic<unsigned> count;
+  return "test " + std::to_string(getpid()) + " " + std::to_string(++count);
+}
 
 Bytes randomArray(DType dtype, int64_t n, unsigned rank, uint64_t seed) {
   std::mt19937_64 random(seed * 1000003 + rank * 10007 + uint64_t(dtype));

@@ -21,6 +21,9 @@ struct GroupKind {
 /// Every implementation there is, each with arrays that fit its memory at once and arrays that do not.
 std::vector<GroupKind> groupKinds();
 
+/// A name that no other group has.
+std::string uniqueJob();
+
 /// Calls f(end, rank) on a thread for each rank, and waits for all of them.
 template <typename F> void onEachRank(const Ends &ends, F f) {
   std::vector<std::thread> threads;
