@@ -13,20 +13,30 @@ struct Failure {
   Exit code = Exit::BadInput;
 };
 
+/// Between a cause and what to do about it, where an error travels as one text.
+constexpr llvm::StringLiteral kHint = "\nhint: ";
+
+Failure failureOf(llvm::StringRef cause, llvm::StringRef hint, Exit code) {
+  auto [text, more] = cause.split(kHint);
+  return {text.str(), hint.empty() ? more.str() : hint.str(), code};
+}
+
 Failure take(llvm::Error error) {
   std::optional<Failure> first;
   llvm::handleAllErrors(
       std::move(error),
       [&](const UserError &mistake) {
         if (!first)
-          first = {mistake.text().str(), mistake.hint().str(), mistake.code()};
+          first = failureOf(mistake.text(), mistake.hint(), mistake.code());
       },
       [&](const llvm::ErrorInfoBase &other) {
         if (!first)
-          first = {other.message(), "", Exit::BadInput};
+          first = failureOf(other.message(), "", Exit::BadInput);
       });
   return *first;
 }
+
+llvm::Error errorOf(const Failure &failure) { return userError(failure.text, failure.hint, failure.code); }
 
 std::string prefixOf(const Communicator &communicator) {
   return "rank " + std::to_string(communicator.rank()) + ": ";
@@ -41,24 +51,21 @@ bool isOwnCause(const Communicator &communicator) {
   return communicator.size() > 1 && llvm::StringRef(communicator.cause()).starts_with(prefixOf(communicator));
 }
 
-/// Between a cause and what to do about it, where an error travels as one text.
-constexpr llvm::StringLiteral kHint = "\nhint: ";
-
 } // namespace
 
 llvm::Error abortGroup(Communicator &communicator, llvm::Error error) {
   Failure failure = take(std::move(error));
-  if (isOwnCause(communicator)) // a kernel failed: only this rank knows of it
-    return userError(named(communicator, failure.text), failure.hint, failure.code);
+  if (isOwnCause(communicator)) { // a kernel failed: only this rank knows of it
+    failure.text = named(communicator, failure.text);
+    return errorOf(failure);
+  }
   std::string hint = failure.hint.empty() ? "" : kHint.str() + failure.hint;
   communicator.abort(named(communicator, failure.text) + hint);
-  return userError(failure.text, failure.hint, failure.code);
+  return errorOf(failure);
 }
 
 llvm::Error groupError(const Communicator &communicator, Exit code) {
-  std::string cause = communicator.cause();
-  auto [text, hint] = llvm::StringRef(cause).split(kHint);
-  return userError(text, hint, code);
+  return errorOf(failureOf(communicator.cause(), "", code));
 }
 
 llvm::Error runRanks(llvm::ArrayRef<std::unique_ptr<Communicator>> group,
@@ -82,7 +89,7 @@ llvm::Error runRanks(llvm::ArrayRef<std::unique_ptr<Communicator>> group,
       first = i;
   if (!first)
     return llvm::Error::success();
-  return userError(failures[*first]->text, failures[*first]->hint, failures[*first]->code);
+  return errorOf(*failures[*first]);
 }
 
 llvm::Error waitForAll(Communicator &communicator) {

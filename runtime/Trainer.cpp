@@ -21,9 +21,13 @@ double secondsSince(Clock::time_point start) {
 }
 
 /// Whatever goes wrong after the first step ends the run with exit code 4.
-llvm::Error asFault(llvm::Error error) {
-  return llvm::handleErrors(std::move(error), [](const UserError &mistake) {
-    return userError(mistake.text(), mistake.hint(), Exit::Fault);
+llvm::Error asFault(const Communicator &communicator, llvm::Error error) {
+  std::string own = "rank " + std::to_string(communicator.rank()) + ": ";
+  return llvm::handleErrors(std::move(error), [&](const UserError &mistake) {
+    llvm::StringRef hint = mistake.hint();
+    if (hint.empty() && mistake.text().starts_with("rank ") && !mistake.text().starts_with(own))
+      hint = "see what that rank said, or the system's log: processes are ended where memory is short";
+    return userError(mistake.text(), hint, Exit::Fault);
   });
 }
 
@@ -194,16 +198,16 @@ llvm::Expected<TrainResults> Trainer::run(const TrainHooks &hooks) {
   results.totalSteps = state.data.schedule.totalSteps;
   Clock::time_point start = Clock::now();
   if (llvm::Error error = state.loop(hooks, results))
-    return asFault(std::move(error));
+    return asFault(state.communicator, std::move(error));
   results.interrupted = results.steps < results.totalSteps;
   results.seconds = secondsSince(start);
   results.samples = results.steps * state.order.rowsPerStep();
   results.epoch = double(results.steps) / double(state.order.stepsPerEpoch());
   if (state.evaluation && !results.interrupted)
     if (llvm::Error error = state.evaluate(hooks, results))
-      return asFault(std::move(error));
+      return asFault(state.communicator, std::move(error));
   if (llvm::Error error = state.finish(weightFiles(), results))
-    return asFault(std::move(error));
+    return asFault(state.communicator, std::move(error));
   return results;
 }
 

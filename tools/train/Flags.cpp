@@ -91,6 +91,9 @@ cl::opt<std::string> deviceFlag("device", cl::value_desc("cpu|cuda"), cl::cat(ma
 cl::opt<unsigned>
     ranksFlag("ranks", cl::value_desc("N"), cl::cat(machineCategory),
               cl::desc("data-parallel ranks; default, and nothing else: as in the plan"));
+cl::opt<bool> checkRacesFlag("check-races", cl::cat(machineCategory),
+                             cl::desc("run everything twice, with random pauses, the second time with memory of its "
+                                      "own for each buffer, and stop with exit code 4 where a bit differs"));
 
 // In the table of the command line, not built yet: refused by name.
 cl::OptionCategory laterCategory("Not built yet (refused)");
@@ -106,8 +109,6 @@ cl::opt<std::string> traceFlag("trace", cl::value_desc("FILE.json"), cl::cat(lat
                                cl::desc("measured timeline"));
 cl::opt<std::string> calibrateFlag("calibrate", cl::value_desc("FILE.json"), cl::cat(laterCategory),
                                    cl::desc("machine file"));
-cl::opt<bool> checkRacesFlag("check-races", cl::cat(laterCategory),
-                             cl::desc("compare with disjoint memory"));
 
 Error commandLine(const Twine &what, const Twine &hint = "see shardc-train --help") {
   return userError("command line: " + what, hint);
@@ -123,8 +124,6 @@ Error checkNotBuilt() {
                        "leave it out; --output-dir keeps the final weights");
   if (saveLimitFlag != 0)
     return commandLine("--save-total-limit is not built yet", "leave it out");
-  if (checkRacesFlag)
-    return commandLine("--check-races is not built yet", "leave it out");
   return Error::success();
 }
 
@@ -221,6 +220,7 @@ llvm::Expected<TrainFlags> parseFlags(int argc, char **argv) {
 
   TrainFlags flags;
   flags.planPath = planFlag;
+  flags.checkRaces = checkRacesFlag;
   flags.weights = {planFlag, weightsFlag, *deviation, seedFlag};
   TrainOptions &train = flags.train;
   train.data.assign(dataFlag.begin(), dataFlag.end());
@@ -257,6 +257,11 @@ llvm::Error checkFlags(const plan::Plan &plan, unsigned processes) {
     return userError("plan: ranks differ from the launcher's: got " + Twine(processes) + " processes, wanted " +
                          Twine(plan.ranks()) + ", one for each rank of the plan",
                      "start " + Twine(plan.ranks()) + ", or compile the plan again with --ranks " + Twine(processes));
+  constexpr unsigned kMostThreads = 256; // a rank has three, and memory of its own
+  if (processes == 0 && plan.ranks() > kMostThreads)
+    return userError("plan: too many ranks for one process: got " + Twine(plan.ranks()) + ", wanted at most " +
+                         Twine(kMostThreads),
+                     "start one process for each rank, by torchrun, mpirun or srun");
   StringRef target = optionOf(plan, "target");
   if (!deviceFlag.empty() && deviceFlag != "cpu" && deviceFlag != "cuda")
     return commandLine("--device: got " + deviceFlag + ", wanted cpu or cuda");

@@ -12,6 +12,7 @@ struct TrainFlags {
   std::string planPath;
   TrainOptions train;
   WeightsOptions weights;
+  bool checkRaces = false;
 };
 
 /// Parses and checks what can be checked without the plan; ends the process for --help and mistakes

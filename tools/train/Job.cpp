@@ -1,38 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train/Job.h"
 #include "ir/base/FileHash.h"
+#include "runtime/CheckRaces.h"
 #include "runtime/Ranks.h"
 #include "runtime/Weights.h"
-#include "runtime/comm/Local.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/host/Parallel.h"
 #include "tools/common/CommandLine.h"
-#include "tools/train/Launcher.h"
+#include "tools/train/Groups.h"
 #include "tools/train/Progress.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
+#include <thread>
 
 namespace shardc {
 namespace {
 
 /// What the ranks of this process share.
 struct Job {
-  plan::Plan plan;
-  std::string hash; ///< of the plan
-  std::unique_ptr<const TrainData> data;
-  std::optional<StartingWeights> weights;
+  const TrainFlags &flags;
   const volatile std::sig_atomic_t &stop;
+  std::optional<Launch> launch;
+  plan::Plan plan = {};
+  std::string hash = {}; ///< of the plan
+  std::unique_ptr<const TrainData> data = nullptr;
+  std::optional<StartingWeights> weights = std::nullopt;
+  JobResults results = {};
 
-  llvm::Error open(const TrainFlags &flags, unsigned processes);
-  llvm::Error runRank(Communicator &communicator, TrainResults &results);
+  llvm::Error open();
+  llvm::Expected<std::unique_ptr<Executor>> createExecutor(Communicator &communicator, Communicator *shadow);
+  llvm::Error runRank(Communicator &communicator, Communicator *shadow);
+  llvm::Expected<TrainResults> train(Trainer &trainer, bool isRoot);
 };
 
-llvm::Error Job::open(const TrainFlags &flags, unsigned processes) {
+llvm::Error Job::open() {
   auto read = readPlan(flags.planPath);
   if (!read)
     return read.takeError();
   plan = std::move(*read);
   hash = fileHash(serializePlan(plan));
-  if (llvm::Error error = checkFlags(plan, processes))
+  if (llvm::Error error = checkFlags(plan, launch ? launch->size : 0))
     return error;
   auto opened = TrainData::open(plan, flags.train);
   if (!opened)
@@ -52,70 +60,97 @@ void noteInitialised(llvm::ArrayRef<std::string> names) {
     details() << "  " << name << '\n';
 }
 
-llvm::Error Job::runRank(Communicator &communicator, TrainResults &results) {
-  const bool isRoot = communicator.rank() == 0;
-  if (llvm::Error error = comparePlans(communicator, hash))
-    return error;
+llvm::Expected<std::unique_ptr<Executor>> Job::createExecutor(Communicator &communicator, Communicator *shadow) {
+  if (shadow)
+    return createRaceChecked(plan, {&communicator, shadow, /*delaySeed=*/flags.train.numbers.seed + 1});
   ExecutorOptions options;
   options.communicator = &communicator;
-  auto executor = Executor::create(plan, options);
+  return Executor::create(plan, options);
+}
+
+llvm::Error Job::runRank(Communicator &communicator, Communicator *shadow) {
+  if (llvm::Error error = comparePlans(communicator, hash))
+    return error;
+  auto executor = createExecutor(communicator, shadow);
   if (!executor)
     return executor.takeError();
-  auto created = Trainer::create(*data, **executor, communicator);
-  if (!created)
-    return created.takeError();
-  Trainer &trainer = **created;
+  auto trainer = Trainer::create(*data, **executor, communicator);
+  if (!trainer)
+    return trainer.takeError();
   weights->fill(**executor);
-  if (llvm::Error error = trainer.openOutputs())
+  if (llvm::Error error = (*trainer)->openOutputs())
     return error;
   if (llvm::Error error = waitForAll(communicator))
     return error;
 
-  TrainHooks hooks;
-  hooks.stop = &stop;
-  Progress progress;
-  auto onStep = [&](const StepReport &report, int64_t total) { progress.step(report, total); };
-  auto onEval = [&](int64_t step, const EvalReport &report) { progress.eval(step, report); };
+  bool isRoot = communicator.rank() == 0, isFirst = launch || isRoot; // of this process
   if (isRoot) {
     noteInitialised(weights->initialised());
     for (const std::string &note : data->notes)
       notes() << note << '\n';
+  }
+  if (isFirst)
+    weights.reset(); // all have taken theirs
+  auto trained = train(**trainer, isRoot);
+  if (!trained)
+    return trained.takeError();
+  if (isFirst)
+    results = {*trained, isRoot};
+  return llvm::Error::success();
+}
+
+llvm::Expected<TrainResults> Job::train(Trainer &trainer, bool isRoot) {
+  Progress progress;
+  auto onStep = [&](const StepReport &report, int64_t total) { progress.step(report, total); };
+  auto onEval = [&](int64_t step, const EvalReport &report) { progress.eval(step, report); };
+  TrainHooks hooks;
+  hooks.stop = &stop;
+  if (isRoot) {
     hooks.onStep = onStep;
     hooks.onEval = onEval;
   }
-  auto trained = trainer.run(hooks);
+  auto results = trainer.run(hooks);
   progress.finish();
-  if (!trained)
-    return trained.takeError();
-  if (!isRoot)
-    return llvm::Error::success();
-  results = *trained;
-  if (results.interrupted)
-    notes() << "interrupted after step " << results.steps << " of " << results.totalSteps << '\n';
+  if (!results || !isRoot)
+    return results;
+  if (results->interrupted)
+    notes() << "interrupted after step " << results->steps << " of " << results->totalSteps << '\n';
   if (std::vector<std::string> files = trainer.weightFiles(); !files.empty())
     notes() << "weights are in " << llvm::join(files, " and ") << '\n';
-  return llvm::Error::success();
+  return results;
+}
+
+/// A rank's share of the cores. Where a launcher has bound this process to fewer, it keeps those.
+void shareCores(unsigned ranks, bool isLaunched) {
+  int cores = int(std::thread::hardware_concurrency()), share = std::max(1, cores / int(ranks));
+  if (ranks > 1)
+    host::useThreads(isLaunched ? std::min(host::numThreads(), share) : host::threadsPerRank(ranks));
 }
 
 } // namespace
 
-llvm::Expected<TrainResults> runJob(const TrainFlags &flags, const volatile std::sig_atomic_t &stop) {
+llvm::Expected<JobResults> runJob(const TrainFlags &flags, const volatile std::sig_atomic_t &stop) {
   auto launch = readLaunch(std::getenv);
   if (!launch)
     return launch.takeError();
-  if (*launch)
-    return userError("environment: more than one rank is not built yet: got " + llvm::Twine((*launch)->size) +
-                         ", wanted 1",
-                     "start one process");
-  Job job{{}, "", nullptr, std::nullopt, stop};
-  if (llvm::Error error = job.open(flags, 0))
+  Job job{flags, stop, *launch};
+  Groups groups;
+  if (job.launch)
+    if (llvm::Error error = joinGroups(*job.launch, flags.checkRaces, groups))
+      return error;
+  if (llvm::Error error = job.open()) // the other processes learn why they need not wait
+    return job.launch ? abortGroup(*groups.ranks[0], std::move(error)) : std::move(error);
+  if (!job.launch)
+    groups = makeLocalGroups(job.plan.ranks(), flags.checkRaces);
+  auto runRank = [&](Communicator &communicator) {
+    shareCores(communicator.size(), job.launch.has_value());
+    Communicator *shadow = flags.checkRaces ? groups.shadows[job.launch ? 0 : communicator.rank()].get() : nullptr;
+    llvm::Error error = job.runRank(communicator, shadow);
+    return error && shadow ? abortGroup(*shadow, std::move(error)) : std::move(error);
+  };
+  if (llvm::Error error = runRanks(groups.ranks, runRank))
     return error;
-  TrainResults results;
-  std::vector<std::unique_ptr<Communicator>> group = makeLocalGroup(job.plan.ranks());
-  auto runRank = [&](Communicator &communicator) { return job.runRank(communicator, results); };
-  if (llvm::Error error = runRanks(group, runRank))
-    return error;
-  return results;
+  return job.results;
 }
 
 } // namespace shardc

@@ -8,8 +8,14 @@
 
 namespace shardc {
 
-/// Runs all ranks of this process to their end and returns rank 0's results, or the first error of any rank. Every rank
-/// checks what it can before the first step; none begins it unless all are ready. A non-zero `stop` ends the run after the step.
-llvm::Expected<TrainResults> runJob(const TrainFlags &flags, const volatile std::sig_atomic_t &stop);
+struct JobResults {
+  TrainResults train; ///< the same on all ranks
+  bool isRoot = true; ///< rank 0 is in this process: it tells the user
+};
+
+/// Runs all ranks of this process to their end: those of the plan as threads, or the one that a launcher has made this process.
+/// Returns the first error of any rank. Every rank checks what it can before the first step; none begins it unless all are
+/// ready. A non-zero `stop` ends the run after the step.
+llvm::Expected<JobResults> runJob(const TrainFlags &flags, const volatile std::sig_atomic_t &stop);
 
 } // namespace shardc

@@ -50,9 +50,10 @@ int run(int argc, char **argv) {
   auto results = runJob(*flags, stopRequested);
   if (!results)
     return reportAndExitCode(withHint(results.takeError(), "see shardc-train --help"));
-  printResults(*results);
+  if (results->isRoot)
+    printResults(results->train);
   int code = reportAndExitCode(llvm::Error::success());
-  return code == 0 && results->interrupted ? int(Exit::Interrupted) : code;
+  return code == 0 && results->train.interrupted ? int(Exit::Interrupted) : code;
 }
 
 } // namespace
