@@ -69,27 +69,26 @@ public:
     for (int i = 0; i < plan_.buffers_size(); ++i)
       if (plan_.buffers(i).persistent())
         std::memcpy(disjoint_->buffer(i), planned_->buffer(i), plan_.buffers(i).bytes());
-    for (Executor *executor : {planned_.get(), disjoint_.get()})
-      if (llvm::Error error = executor->run(program))
-        return abort(std::move(error));
+    if (llvm::Error error = planned_->run(program))
+      return abort(std::move(error));
+    if (llvm::Error error = disjoint_->run(program))
+      return abort(std::move(error));
     if (llvm::Error error = compareMemory(plan_, program, *planned_, *disjoint_))
       return abort(std::move(error));
     return llvm::Error::success();
   }
 
 private:
-  /// Other ranks may wait in either group.
+  /// Other ranks may wait in either group. All name the rank that failed first.
   llvm::Error abort(llvm::Error error) {
     return llvm::handleErrors(std::move(error), [&](const UserError &mistake) {
+      std::string text = mistake.text().str();
       Communicator *groups[] = {options_.planned, options_.disjoint};
-      std::string cause = "rank " + std::to_string(rank()) + ": " + mistake.text().str();
       for (Communicator *group : groups)
-        if (group && group->aborted())
-          cause = group->cause();
-      for (Communicator *group : groups)
-        if (group)
-          group->abort(cause);
-      return userError(mistake.text(), mistake.hint(), mistake.code());
+        if (group && group->size() > 1)
+          group->abort(text);
+      bool alone = !options_.planned || options_.planned->size() == 1;
+      return userError(alone ? text : options_.planned->cause(), mistake.hint(), mistake.code());
     });
   }
 

@@ -84,17 +84,17 @@ llvm::Error HostExecutor::bindProgram(int program) {
     Issue issue;
     issue.collective = command.communicator() != 0;
     auto bad = [&](const char *what, uint32_t event) {
-      return userError(placeOf(plan_, command) + llvm::Twine(what) + llvm::Twine(event));
+      return userError(placeOf(plan_, command) + llvm::Twine(": ") + what + llvm::Twine(event));
     };
     for (uint32_t event : command.waits()) {
       Event *found = signalled.lookup(event);
       if (!found) // the wait would never end
-        return bad(": nothing before it signals event ", event);
+        return bad("waits for what nothing before it signals: event ", event);
       issue.waits.push_back(found);
     }
     for (uint32_t event : command.signals()) {
       if (signalled.count(event))
-        return bad(": signals again event ", event);
+        return bad("signals what is signalled already: event ", event);
       issue.signals.push_back(signalled[event] = events_.emplace_back(std::make_unique<Event>()).get());
     }
     auto kernel = bindCommand(context, command, (*stream)->fault);
@@ -120,7 +120,7 @@ void HostExecutor::issue(Stream &stream, int program) {
 void HostExecutor::fail(const Fault &fault) {
   std::string message = fault.lostRanks() ? options_.communicator->cause() : fault.message();
   if (options_.communicator && !fault.lostRanks())
-    options_.communicator->abort("rank " + std::to_string(rank()) + ": " + message);
+    options_.communicator->abort(message);
   std::lock_guard<std::mutex> lock(failing_);
   if (stop_.exchange(true))
     return;

@@ -76,6 +76,46 @@ TEST(Sgd, EqualsReference) {
     }
 }
 
+// The slices of three ranks, updated one by one, are the bucket updated as a whole; decay ends in the middle of one.
+TEST(Optimizers, SlicesMakeTheWhole) {
+  constexpr int64_t kRanks = 3, kSlice = 50, kWhole = kRanks * kSlice;
+  for (const char *kernel : {"adamw", "adam", "sgd"}) {
+    auto update = [&](int64_t ranks, int64_t rank) {
+      int64_t n = kWhole / ranks;
+      KernelRun run(kernel);
+      run.attr("decay_end", int64_t(70)).attr("ranks", ranks);
+      auto slice = [&](uint64_t seed, double low) {
+        Tensor whole = noise(DType::F32, {kWhole}, seed, low, 1), part(DType::F32, {n});
+        std::copy_n(whole.data<float>() + rank * n, n, part.mutableData<float>());
+        return part;
+      };
+      run.in(slice(1, -1)).in(slice(2, -1)).in(slice(3, -1));
+      if (kernel != llvm::StringRef("sgd"))
+        run.in(slice(4, 0));
+      run.in(Tensor::splat(kF, {}, 0.3)).in(scalars({{kLearningRate, 0.01},
+                                                     {kBeta1, 0.9},
+                                                     {kBeta2, 0.99},
+                                                     {kEpsilon, 1e-6},
+                                                     {kWeightDecay, 0.1},
+                                                     {kMomentum, 0.9},
+                                                     {kBiasCorrection1, 0.19},
+                                                     {kBiasCorrection2, 0.02},
+                                                     {kRank, double(rank)}}));
+      run.outOver(0).outOver(2);
+      if (kernel != llvm::StringRef("sgd"))
+        run.outOver(3);
+      EXPECT_EQ(messageOf(run.bindAndRun()), "");
+      return run.result(0);
+    };
+    Tensor whole = update(1, 0);
+    for (int64_t r = 0; r < kRanks; ++r) {
+      Tensor slice = update(kRanks, r);
+      for (int64_t i = 0; i < kSlice; ++i)
+        ASSERT_EQ(slice.data<float>()[i], whole.data<float>()[r * kSlice + i]) << kernel << " " << r << " " << i;
+    }
+  }
+}
+
 TEST(Sgd, FirstUpdateDoesNotReadTheBuffer) {
   KernelRun run("sgd");
   run.attr("decay_end", int64_t(0))
