@@ -4,6 +4,7 @@
 #include "ir/base/Tensor.h"
 #include "ir/plan/Plan.h"
 #include "ir/plan/Text.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -11,8 +12,6 @@ using namespace llvm;
 
 namespace shardc {
 namespace {
-
-constexpr const char *kStreams[] = {"compute", "gather", "reduce", "copy"};
 
 class Printer {
 public:
@@ -34,6 +33,13 @@ public:
       printBuffer(b);
     printTables();
     uint64_t position = 0;
+    for (const plan::Program &program : plan_.programs())
+      for (const plan::Command &command : program.commands()) {
+        for (uint32_t event : command.signals())
+          signallers_[event] = position;
+        ++position;
+      }
+    position = 0;
     for (const plan::Program &program : plan_.programs()) {
       os_ << "\nprogram " << printable(program.name()) << " {\n";
       for (const plan::Command &command : program.commands())
@@ -139,6 +145,8 @@ private:
     os_ << bufferName(ref.buffer());
     if (ref.offset())
       os_ << '+' << ref.offset();
+    if (ref.rank_stride())
+      os_ << "+rank*" << ref.rank_stride();
     os_ << ':' << typeText(ref.dtype(), ref.dims());
     if (ref.strides_size()) {
       os_ << '{';
@@ -157,11 +165,10 @@ private:
 
   void printCommand(const plan::Command &c, uint64_t position) {
     os_ << format_decimal(int64_t(position), 5) << ' '
-        << (c.stream() < std::size(kStreams) ? std::string(kStreams[c.stream()])
-                                             : "s" + utostr(c.stream()))
-        << ' ' << left_justify(printable(c.kernel()), 16) << ' ';
+        << left_justify(streamName(c.stream()), 7) << ' ' << left_justify(printable(c.kernel()), 16) << ' ';
     printList(c.inputs());
-    os_ << " -> ";
+    if (c.outputs_size())
+      os_ << (c.inputs_size() ? " -> " : "-> ");
     printList(c.outputs());
     if (c.has_workspace() && !c.workspace().absent()) {
       os_ << " work ";
@@ -171,10 +178,17 @@ private:
     for (int i = 0; i < c.in_place_size(); ++i)
       if (c.in_place(i))
         os_ << " over=" << i << ':' << c.in_place(i) - 1;
-    for (uint32_t event : c.waits())
+    if (c.communicator())
+      os_ << " communicator=" << c.communicator();
+    for (uint32_t event : c.waits()) {
       os_ << " wait e" << event;
+      if (auto from = signallers_.find(event); from != signallers_.end())
+        os_ << "(by " << from->second << ')';
+    }
     for (uint32_t event : c.signals())
       os_ << " signal e" << event;
+    if (c.layer())
+      os_ << " layer=" << quoted(plan_.strings(c.layer()));
     if (c.place())
       os_ << " @" << quoted(plan_.strings(c.place()));
     os_ << "\n";
@@ -182,6 +196,7 @@ private:
 
   const plan::Plan &plan_;
   raw_ostream &os_;
+  DenseMap<uint32_t, uint64_t> signallers_; ///< position of the command by event
 };
 
 } // namespace

@@ -18,21 +18,44 @@ void printBuffers(const plan::Plan &plan, llvm::raw_ostream &os);
 /// What lives at the peak, alike ones together, largest first, and what would lower it, cheapest
 /// first.
 void printPeak(const plan::Plan &plan, llvm::raw_ostream &os);
+/// Memory, wire and time of several plans, a line for each: such as the stages of one model.
+/// `names`: one for each plan. Requires: at least one.
+void printComparison(llvm::ArrayRef<plan::Plan> plans, llvm::ArrayRef<std::string> names,
+                     llvm::raw_ostream &os);
 /// All of it for programs: one JSON object with stable keys.
 void printJson(const plan::Plan &plan, llvm::raw_ostream &os);
 
 /// "decoder.block.0: matmul_7": the name, after the layer where the name does not say it.
 std::string fullName(const plan::Plan &plan, const plan::Buffer &buffer);
-/// Live bytes by kind at the peak of all spaces.
-struct PeakByKind {
+/// Live bytes by kind: at the peak of all spaces, and at that kind's own peak. Largest first.
+struct KindBytes {
   plan::BufferKind kind;
-  uint64_t bytes;
+  uint64_t atPeak, largest;
 };
-std::vector<PeakByKind> peakByKind(const plan::Plan &plan);
+std::vector<KindBytes> memoryByKind(const plan::Plan &plan);
 /// Arena bytes of all spaces, and their lower bounds.
 uint64_t arenaBytes(const plan::Plan &plan);
 uint64_t lowerBoundBytes(const plan::Plan &plan);
 /// (arena - bound) / bound, in percent; 0 for an empty plan.
 double gapPercent(const plan::Plan &plan);
+
+/// Equal collectives of one program together.
+struct WireUse {
+  std::string op;       ///< "all_gather", "reduce_scatter", "all_reduce"
+  std::string program;
+  std::string bucket;   ///< "": a scalar's
+  uint64_t count = 0;   ///< in one update step (of eval: in one batch)
+  uint64_t bytes = 0;   ///< of its whole array, all ranks' slices together
+  uint64_t sent = 0;    ///< bytes that a rank sends, `count` times
+  bool perStep() const { return program != "eval"; }
+  bool isScalar() const { return bucket.empty(); }
+};
+/// In the plan's order.
+std::vector<WireUse> wireUses(const plan::Plan &plan);
+/// Bytes a rank sends in an update step: for buckets, and for scalars.
+struct WireBytes {
+  uint64_t buckets = 0, scalars = 0;
+};
+WireBytes wireBytesPerStep(const plan::Plan &plan);
 
 } // namespace shardc

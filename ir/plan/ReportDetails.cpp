@@ -2,12 +2,19 @@
 #include "ir/plan/Report.h"
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
+#include "ir/plan/Wire.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 
 namespace shardc {
+
+static bool onLink(StringRef kernel) {
+  plan::Command command;
+  command.set_kernel(kernel.str());
+  return isCollective(command);
+}
 
 void printDetails(const plan::Plan &plan, raw_ostream &os) {
   os << "\ninputs\n";
@@ -43,6 +50,19 @@ void printDetails(const plan::Plan &plan, raw_ostream &os) {
                  utostr(tensors[i]), b.gradient_buffer() >= 0 ? "yes" : "no"});
   }
   buckets.print(os);
+  if (plan.ranks() > 1) {
+    os << "\non the wire\n";
+    Table wire({{"program"},
+                {"op"},
+                {"bucket", Table::Flexible},
+                {"times", Table::Right},
+                {"bytes", Table::Right},
+                {"a rank sends", Table::Right}});
+    for (const WireUse &use : wireUses(plan))
+      wire.add({printable(use.program), use.op, use.isScalar() ? "(scalars)" : printable(use.bucket),
+                utostr(use.count), bytesText(use.bytes), bytesText(use.sent)});
+    wire.print(os);
+  }
   for (const plan::Program &program : plan.programs()) {
     struct Sum {
       unsigned count = 0;
@@ -55,7 +75,7 @@ void printDetails(const plan::Plan &plan, raw_ostream &os) {
         ++s->count;
         s->flops += c.flops();
         s->moved += c.moved_bytes();
-        s->us += c.predicted_us();
+        s->us += c.communicator() && s == &all ? 0 : c.predicted_us();
       }
     os << "\nprogram " << printable(program.name()) << "\n";
     Table table({{"kernel", Table::Flexible},
@@ -69,7 +89,7 @@ void printDetails(const plan::Plan &plan, raw_ostream &os) {
     rows.push_back({"all", all});
     for (auto &[kernel, s] : rows)
       table.add({printable(kernel), utostr(s.count), siText(s.flops, "FLOP"), siText(s.moved, "B"),
-                 durationText(s.us), percentText(s.us, all.us)});
+                 durationText(s.us), onLink(kernel) ? "link" : percentText(s.us, all.us)});
     table.print(os);
   }
 }

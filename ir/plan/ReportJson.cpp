@@ -30,12 +30,14 @@ public:
       json_.attribute("floor_bytes", plan_.floor_bytes());
       json_.attributeArray("spaces", [&] { writeSpaces(); });
       json_.attributeObject("peak", [&] {
-        for (auto &[kind, bytes] : peakByKind(plan_))
-          json_.attribute(kindName(kind), bytes);
+        for (const KindBytes &kind : memoryByKind(plan_))
+          json_.attribute(kindName(kind.kind), kind.atPeak);
       });
-      // The format has no collectives yet: every plan is for one rank.
-      json_.attribute("wire_bytes_per_step", 0);
-      json_.attributeArray("collectives", [] {});
+      json_.attributeObject("largest", [&] {
+        for (const KindBytes &kind : memoryByKind(plan_))
+          json_.attribute(kindName(kind.kind), kind.largest);
+      });
+      writeWire();
       writeWork();
       json_.attributeArray("parameters", [&] { writeParameters(); });
       json_.attributeArray("buckets", [&] { writeBuckets(); });
@@ -98,6 +100,31 @@ private:
       });
   }
 
+  /// Collectives of buckets in an update step; those of scalars, and of evaluation, apart.
+  void writeWire() {
+    std::vector<WireUse> uses = wireUses(plan_);
+    WireBytes wire = wireBytesPerStep(plan_);
+    auto list = [&](StringRef key, auto wanted) {
+      json_.attributeArray(key, [&] {
+        for (const WireUse &use : uses)
+          if (wanted(use))
+            json_.object([&] {
+              text("op", use.op);
+              text("program", use.program);
+              text("bucket", use.bucket);
+              json_.attribute("count", use.count);
+              json_.attribute("bytes", use.bytes);
+              json_.attribute("wire_bytes", use.sent);
+            });
+      });
+    };
+    json_.attribute("wire_bytes_per_step", wire.buckets);
+    json_.attribute("scalar_wire_bytes_per_step", wire.scalars);
+    list("collectives", [](const WireUse &use) { return use.perStep() && !use.isScalar(); });
+    list("scalar_collectives", [](const WireUse &use) { return use.perStep() && use.isScalar(); });
+    list("eval_collectives", [](const WireUse &use) { return !use.perStep(); });
+  }
+
   void writeWork() {
     uint64_t commands = 0;
     for (const plan::Program &p : plan_.programs())
@@ -107,20 +134,27 @@ private:
     json_.attribute("forward_ops", plan_.forward_ops());
     json_.attribute("backward_ops", plan_.backward_ops());
     json_.attribute("predicted_ms", plan_.predicted_ms());
+    json_.attribute("exposed_ms", plan_.exposed_ms());
+    json_.attribute("exposed_ms_without_prefetch", plan_.exposed_ms_without_prefetch());
     json_.attributeArray("programs", [&] {
       for (const plan::Program &p : plan_.programs())
         json_.object([&] {
-          double flops = 0, moved = 0, us = 0;
-          for (const plan::Command &c : p.commands()) {
-            flops += c.flops();
-            moved += c.moved_bytes();
-            us += c.predicted_us();
-          }
+          double flops = 0, moved = 0, us = 0, linkUs = 0;
+          for (const plan::Command &c : p.commands())
+            if (c.communicator()) {
+              linkUs += c.predicted_us();
+            } else {
+              flops += c.flops();
+              moved += c.moved_bytes();
+              us += c.predicted_us();
+            }
           text("name", p.name());
+          json_.attribute("runs_per_step", runsPerStep(plan_, p));
           json_.attribute("commands", p.commands_size());
           json_.attribute("flops", flops);
           json_.attribute("moved_bytes", moved);
-          json_.attribute("predicted_ms", us / 1e3);
+          json_.attribute("compute_ms", us / 1e3);
+          json_.attribute("communication_ms", linkUs / 1e3);
         });
     });
   }

@@ -14,16 +14,42 @@ std::string fullName(const plan::Plan &plan, const plan::Buffer &buffer) {
   return layer + ": " + buffer.name();
 }
 
-std::vector<PeakByKind> peakByKind(const plan::Plan &plan) {
-  std::array<uint64_t, plan::BufferKind_ARRAYSIZE> bytes{};
+std::vector<KindBytes> memoryByKind(const plan::Plan &plan) {
+  std::array<uint64_t, plan::BufferKind_ARRAYSIZE> atPeak{}, persistent{}, largest{};
   for (int s = 0; s < plan.spaces_size(); ++s)
     for (uint32_t b : findPeak(plan, s).buffers)
-      bytes[plan.buffers(b).kind()] += alignedBytes(plan.buffers(b));
-  std::vector<PeakByKind> result;
-  for (auto [kind, sum] : enumerate(bytes))
-    if (sum)
-      result.push_back({plan::BufferKind(kind), sum});
-  llvm::stable_sort(result, [](auto &a, auto &b) { return a.bytes > b.bytes; });
+      atPeak[plan.buffers(b).kind()] += alignedBytes(plan.buffers(b));
+  std::vector<std::pair<uint64_t, uint32_t>> ends; // (position, buffer), as lifetimes end
+  std::vector<uint32_t> begins;
+  for (int b = 0; b < plan.buffers_size(); ++b) {
+    const plan::Buffer &buffer = plan.buffers(b);
+    if (buffer.persistent()) {
+      persistent[buffer.kind()] += alignedBytes(buffer);
+    } else if (buffer.first() < buffer.last()) {
+      begins.push_back(b);
+      ends.push_back({buffer.last(), b});
+    }
+  }
+  llvm::stable_sort(begins, [&](uint32_t a, uint32_t b) {
+    return plan.buffers(a).first() < plan.buffers(b).first();
+  });
+  llvm::sort(ends);
+  std::array<uint64_t, plan::BufferKind_ARRAYSIZE> live = largest = persistent;
+  auto end = ends.begin();
+  for (uint32_t b : begins) {
+    const plan::Buffer &buffer = plan.buffers(b);
+    for (; end != ends.end() && end->first <= buffer.first(); ++end)
+      live[plan.buffers(end->second).kind()] -= alignedBytes(plan.buffers(end->second));
+    live[buffer.kind()] += alignedBytes(buffer);
+    largest[buffer.kind()] = std::max(largest[buffer.kind()], live[buffer.kind()]);
+  }
+  std::vector<KindBytes> result;
+  for (auto [kind, bytes] : enumerate(largest))
+    if (bytes)
+      result.push_back({plan::BufferKind(kind), atPeak[kind], bytes});
+  llvm::stable_sort(result, [](auto &a, auto &b) {
+    return std::pair(a.atPeak, a.largest) > std::pair(b.atPeak, b.largest);
+  });
   return result;
 }
 

@@ -78,14 +78,20 @@ struct Change {
 
 /// Changes that this compiler can make, those that change the training least first.
 std::vector<Change> changes(const plan::Plan &plan) {
-  uint64_t step = 0, state = 0;
-  for (auto &[kind, bytes] : peakByKind(plan)) {
+  uint64_t step = 0, state = 0, sharded = 0;
+  constexpr plan::BufferKind kCutNext[] = {plan::OPTIMIZER_STATE, plan::GRADIENT, plan::PARAMETER};
+  for (auto &[kind, bytes, largest] : memoryByKind(plan)) {
     if (kind == plan::ACTIVATION || kind == plan::WORKSPACE || kind == plan::INPUT)
       step += bytes;
     if (kind == plan::OPTIMIZER_STATE)
       state += bytes;
+    if (plan.zero() < 3 && kind == kCutNext[plan.zero()])
+      sharded += bytes;
   }
   std::vector<Change> list;
+  if (plan.ranks() > 1 && plan.zero() < 3)
+    list.push_back({"--zero " + utostr(plan.zero() + 1) + " (now " + utostr(plan.zero()) + ")",
+                    sharded / plan.ranks() * (plan.ranks() - 1)});
   if (plan.batch() > 1) {
     uint64_t batch = plan.batch() / 2;
     list.push_back({"--batch " + utostr(batch) + " (now " + utostr(plan.batch()) + ")",

@@ -3,6 +3,7 @@
 #include "ir/plan/Report.h"
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
@@ -106,6 +107,25 @@ void printSharding(const plan::Plan &plan, raw_ostream &os) {
                (plan.ranks() == 1 ? "" : "s") + ": " + Twine(plan.buckets_size()) + " buckets, " +
                Twine(trained) + " trained, the largest " + bytesText(largest) +
                (plan.ranks() == 1 ? "; nothing on the wire" : ""));
+  if (plan.ranks() == 1)
+    return;
+  struct Sum {
+    uint64_t count = 0, sent = 0;
+  };
+  MapVector<StringRef, Sum> ops;
+  std::vector<WireUse> uses = wireUses(plan);
+  for (const WireUse &use : uses)
+    if (use.perStep()) {
+      Sum &sum = ops[use.isScalar() ? "scalars" : StringRef(use.op)];
+      sum.count += use.count;
+      sum.sent += use.sent;
+    }
+  WireBytes wire = wireBytesPerStep(plan);
+  std::string text = "a rank sends " + bytesText(wire.buckets + wire.scalars) + " a step";
+  for (auto &[op, sum] : ops)
+    text += (&op == &ops.front().first ? ": " : ", ") + utostr(sum.count) + " " + op.str() + " " +
+            bytesText(sum.sent);
+  section.line(text);
 }
 
 void printMemory(const plan::Plan &plan, raw_ostream &os) {
@@ -119,16 +139,17 @@ void printMemory(const plan::Plan &plan, raw_ostream &os) {
   Table table({{"at the peak", Table::Left},
                {"bytes", Table::Right},
                {"share", Table::Right},
+               {"at its own peak", Table::Right},
                {"", Table::Left}},
               10);
   uint64_t all = 0;
-  auto kinds = peakByKind(plan);
-  for (auto &[kind, bytes] : kinds)
+  auto kinds = memoryByKind(plan);
+  for (auto &[kind, bytes, largest] : kinds)
     all += bytes;
-  for (auto &[kind, bytes] : kinds) {
-    double share = double(bytes) / double(all);
+  for (auto &[kind, bytes, largest] : kinds) {
+    double share = all ? double(bytes) / double(all) : 0;
     table.add({kindName(kind).str(), bytesText(bytes), percentText(double(bytes), double(all)),
-               std::string(size_t(share * 40 + 0.5), '#')});
+               bytesText(largest), std::string(size_t(share * 35 + 0.5), '#')});
   }
   table.print(os);
 }
@@ -137,13 +158,18 @@ void printTime(const plan::Plan &plan, raw_ostream &os) {
   Section section(os, "time");
   double flops = 0, moved = 0;
   for (const plan::Program &p : plan.programs())
-    if (p.name() != "eval")
-      for (const plan::Command &c : p.commands()) {
-        flops += c.flops();
-        moved += c.moved_bytes();
+    for (const plan::Command &c : p.commands())
+      if (c.communicator() == 0) {
+        flops += double(runsPerStep(plan, p)) * c.flops();
+        moved += double(runsPerStep(plan, p)) * c.moved_bytes();
       }
   section.line("predicted " + durationText(1e3 * plan.predicted_ms()) +
                " a step: " + siText(flops, "FLOP") + ", " + siText(moved, "B") + " moved");
+  if (plan.ranks() > 1)
+    section.line("of that " + durationText(1e3 * plan.exposed_ms()) + " (" +
+                 percentText(plan.exposed_ms(), plan.predicted_ms()) +
+                 ") communication that no computing hides; without prefetch " +
+                 durationText(1e3 * plan.exposed_ms_without_prefetch()));
 }
 
 } // namespace

@@ -26,6 +26,7 @@ void printCommands(const plan::Plan &plan, raw_ostream &os) {
   for (const plan::Program &program : plan.programs()) {
     os << "program " << printable(program.name()) << "\n";
     Table table({{"at", Table::Right},
+                 {"stream"},
                  {"phase"},
                  {"kernel"},
                  {"result"},
@@ -34,7 +35,7 @@ void printCommands(const plan::Plan &plan, raw_ostream &os) {
                  {"place", Table::Flexible}},
                 0);
     for (const plan::Command &c : program.commands())
-      table.add({utostr(position++), kPhases[c.phase()], printable(c.kernel()), results(c),
+      table.add({utostr(position++), streamName(c.stream()), kPhases[c.phase()], printable(c.kernel()), results(c),
                  siText(c.flops(), "FLOP"), durationText(c.predicted_us()),
                  printable(plan.strings(c.place()))});
     table.print(os);

@@ -48,6 +48,11 @@ StringRef kindName(plan::Space::Kind kind) {
   }
 }
 
+std::string streamName(uint32_t stream) {
+  constexpr const char *kStreams[] = {"compute", "gather", "reduce", "copy"};
+  return stream < std::size(kStreams) ? kStreams[stream] : "s" + utostr(stream);
+}
+
 std::string printable(StringRef text) {
   std::string out;
   for (unsigned char c : text) {

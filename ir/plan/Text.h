@@ -11,6 +11,8 @@ namespace shardc {
 llvm::StringRef kindName(plan::BufferKind kind);
 /// "device", "pinned_host", "host", "file".
 llvm::StringRef kindName(plan::Space::Kind kind);
+/// "compute", "gather", "reduce", "copy", "s4" ...
+std::string streamName(uint32_t stream);
 /// Names come out of files: what a terminal would act on is escaped, other UTF-8 is kept.
 std::string printable(llvm::StringRef text);
 /// "1.50 GiB": three digits, binary units; below 1 KiB "512 B".

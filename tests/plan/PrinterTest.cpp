@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/Text.h"
-#include "tests/plan/SmallPlan.h"
+#include "tests/plan/RankPlan.h"
 #include "llvm/Support/raw_ostream.h"
 #include <gtest/gtest.h>
+
+using namespace llvm;
 
 namespace shardc {
 namespace {
@@ -29,8 +31,32 @@ TEST(PlanPrinter, SaysAddressesLifetimesAndWaits) {
              "    0 compute fused            %1.x:f32[2,3], %2.layer.0:f32[2,3] -> %7.y:f32[2,3] "
              "body=\"t0: f32 = x0 * x1;\" outputs=\"t0\" signal e0");
   expectLine(out,
-             "    3 gather fused            %7.y:f32[2,3], %1.x:f32[2,3] -> "
-             "%3.layer.0.grad:f32[2,3] body=\"t0: f32 = 2 * x0 * x1;\" outputs=\"t0\" wait e0");
+             "    3 gather  fused            %7.y:f32[2,3], %1.x:f32[2,3] -> "
+             "%3.layer.0.grad:f32[2,3] body=\"t0: f32 = 2 * x0 * x1;\" outputs=\"t0\" wait e0(by 0)");
+}
+
+/// The bucket's collectives say so.
+plan::Plan layered(plan::Plan plan) {
+  for (plan::Program &program : *plan.mutable_programs())
+    for (plan::Command &c : *program.mutable_commands())
+      if (c.kernel() == "all_gather_start" || c.kernel() == "reduce_scatter_start")
+        c.set_layer(1);
+  return plan;
+}
+
+TEST(PlanPrinter, SaysSlicesAndCommunicators) {
+  std::string out = text(layered(rankPlan(4, 1)));
+  EXPECT_NE(out.find("+rank*24"), std::string::npos) << out;
+  SmallVector<StringRef> lines;
+  StringRef(out).split(lines, '\n');
+  bool gathers = false, waits = false;
+  for (StringRef line : lines) {
+    gathers |= line.contains(" gather  all_gather_start ") && line.contains(" communicator=1 ") &&
+               line.ends_with(" layer=\"layer.0\"");
+    waits |= line.contains(" compute collective_done   wait e") && line.contains("(by ");
+  }
+  EXPECT_TRUE(gathers) << out;
+  EXPECT_TRUE(waits) << out;
 }
 
 TEST(PlanPrinter, EscapesWhatATerminalWouldActOn) {

@@ -3,7 +3,8 @@
 #include "ir/plan/Peak.h"
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
-#include "tests/plan/SmallPlan.h"
+#include "ir/plan/Wire.h"
+#include "tests/plan/RankPlan.h"
 #include "llvm/Support/JSON.h"
 #include <gtest/gtest.h>
 
@@ -35,6 +36,16 @@ plan::Plan named() {
   command(plan, 0, 1).set_flops(2e9);
   command(plan, 0, 1).set_predicted_us(1234);
   plan.set_predicted_ms(1.25);
+  return plan;
+}
+
+/// A plan for several ranks whose bucket's collectives bear its name.
+plan::Plan bucketPlan(unsigned ranks, unsigned stage, unsigned accumulate = 1) {
+  plan::Plan plan = rankPlan(ranks, stage, accumulate);
+  for (plan::Program &program : *plan.mutable_programs())
+    for (plan::Command &c : *program.mutable_commands())
+      if (isCollective(c) && collectiveBytes(c) == 96)
+        c.set_layer(1);
   return plan;
 }
 
@@ -106,6 +117,103 @@ TEST(Report, JsonHasTheStableKeys) {
   EXPECT_EQ(p.getInteger("bucket"), 0);
   EXPECT_EQ(p.getInteger("offset"), 0);
   EXPECT_EQ(p.getArray("tie")->size(), 0u);
+}
+
+/// One bucket of 96 bytes, 4 ranks: a gather and a reduce-scatter send 72, an all-reduce 144.
+TEST(Report, WireBytesAreTheTheory) {
+  const struct {
+    unsigned stage, accumulate;
+    uint64_t bytes;
+  } kCases[] = {
+      {0, 1, 144},        {0, 4, 144},        // once an update
+      {1, 1, 72 + 72},    {1, 4, 72 + 72},    // reduced, and gathered after the update
+      {2, 1, 72 + 72},    {2, 4, 4 * 72 + 72}, // reduced in every micro-step
+  };
+  for (auto &[stage, accumulate, bytes] : kCases)
+    EXPECT_EQ(wireBytesPerStep(bucketPlan(4, stage, accumulate)).buckets, bytes)
+        << "stage " << stage << " accumulate " << accumulate;
+  // Stage 3: as often as the plan gathers, in each of its micro-steps.
+  plan::Plan plan = bucketPlan(4, 3, 4);
+  uint64_t gathers = 0, reductions = 0;
+  for (const plan::Program &program : plan.programs())
+    for (const plan::Command &c : program.commands())
+      if (StringRef(program.name()).starts_with("train") && c.layer()) {
+        gathers += (program.name() == "train_middle" ? 2 : 1) * (c.kernel() == "all_gather_start");
+        reductions += (program.name() == "train_middle" ? 2 : 1) * (c.kernel() == "reduce_scatter_start");
+      }
+  EXPECT_GE(gathers, 4u);
+  EXPECT_EQ(reductions, 4u);
+  EXPECT_EQ(wireBytesPerStep(plan).buckets, 72 * (gathers + reductions));
+  EXPECT_EQ(wireBytesPerStep(bucketPlan(1, 0)).buckets, 0u);
+}
+
+TEST(Report, ScalarsAreListedApart) {
+  plan::Plan plan = bucketPlan(4, 1);
+  uint64_t scalars = 0, buckets = 0;
+  for (const WireUse &use : wireUses(plan)) {
+    (use.isScalar() ? scalars : buckets) += use.perStep() ? use.sent : 0;
+    EXPECT_EQ(use.isScalar(), use.op == "all_reduce");
+  }
+  EXPECT_GT(scalars, 0u);
+  EXPECT_EQ(wireBytesPerStep(plan).scalars, scalars);
+  Expected<json::Value> value = json::parse(printed(printJson, plan));
+  ASSERT_TRUE(bool(value)) << toString(value.takeError());
+  const json::Object &o = *value->getAsObject();
+  EXPECT_EQ(o.getInteger("wire_bytes_per_step"), int64_t(buckets));
+  EXPECT_EQ(o.getInteger("scalar_wire_bytes_per_step"), int64_t(scalars));
+  uint64_t listed = 0;
+  for (const json::Value &use : *o.getArray("collectives")) {
+    listed += uint64_t(*use.getAsObject()->getInteger("wire_bytes"));
+    EXPECT_EQ(use.getAsObject()->getString("bucket"), "layer.0");
+  }
+  EXPECT_EQ(listed, buckets);
+}
+
+TEST(Report, AKindIsLargestWhenItIs) {
+  // Gradients live from the backward pass into the update, the squares die before: by kind, not by moment.
+  std::vector<KindBytes> kinds = memoryByKind(smallPlan());
+  uint64_t atPeak = 0;
+  for (const KindBytes &kind : kinds) {
+    atPeak += kind.atPeak;
+    EXPECT_GE(kind.largest, kind.atPeak);
+    if (kind.kind == plan::GRADIENT) {
+      EXPECT_EQ(kind.largest, 256u);
+      EXPECT_EQ(kind.atPeak, 0u); // the peak is at the squares
+    }
+  }
+  EXPECT_EQ(atPeak, findPeak(smallPlan(), 0).bytes);
+}
+
+TEST(Report, ComparesPlansInOneTable) {
+  std::vector<plan::Plan> plans;
+  std::vector<std::string> names;
+  for (unsigned stage = 0; stage <= 3; ++stage) {
+    plans.push_back(bucketPlan(4, stage));
+    plans.back().set_predicted_ms(2);
+    plans.back().set_exposed_ms(0.5);
+    names.push_back("a/very/long/path/that/does/not/fit/into/the/table/stage" + std::to_string(stage) + ".plan");
+  }
+  std::string out;
+  raw_string_ostream os(out);
+  printComparison(plans, names, os);
+  SmallVector<StringRef> lines;
+  StringRef(out).split(lines, '\n');
+  unsigned rows = 0;
+  for (StringRef line : lines) {
+    EXPECT_LE(columnsOf(line), kScreenColumns) << line.str();
+    rows += line.contains(".plan");
+  }
+  EXPECT_EQ(rows, 8u);
+  EXPECT_NE(out.find("25.0 %"), std::string::npos) << out;
+}
+
+TEST(Report, AdvisesTheNextStage) {
+  plan::Plan plan = bucketPlan(4, 0);
+  bufferOf(plan, "m").set_bytes(4096);
+  EXPECT_NE(printed(printPeak, plan).find("--zero 1 (now 0): about 3.00 KiB less"),
+            std::string::npos)
+      << printed(printPeak, plan);
+  EXPECT_EQ(printed(printPeak, bucketPlan(4, 3)).find("--zero"), std::string::npos);
 }
 
 TEST(Report, NumbersHaveThreeDigits) {

@@ -12,8 +12,9 @@ using namespace llvm;
 
 namespace {
 
-cl::OptionCategory category("What to print (default: everything on one page)");
-cl::opt<std::string> file(cl::Positional, cl::Required, cl::desc("FILE.plan"), cl::cat(category));
+cl::OptionCategory category("What to print (default: everything on one page; of several plans: a table)");
+cl::list<std::string> files(cl::Positional, cl::OneOrMore, cl::desc("FILE.plan..."),
+                            cl::cat(category));
 cl::opt<bool> json("json", cl::desc("all of it as JSON, with stable keys"), cl::cat(category));
 cl::opt<bool> text("text", cl::desc("the plan's text form, complete"), cl::cat(category));
 cl::opt<bool> commands("commands", cl::desc("a line for each command, in order"),
@@ -30,28 +31,44 @@ Error run() {
     return shardc::userError("command line: more than one of --json --text --commands --buffers "
                              "--peak --check: wanted at most one",
                              "see shardc-inspect --help");
-  // Reading judges the plan; what gets past it is sound.
-  Expected<shardc::plan::Plan> plan = shardc::readPlan(file);
-  if (!plan)
-    return plan.takeError();
+  // Reading judges a plan; what gets past it is sound.
+  std::vector<shardc::plan::Plan> plans;
+  for (const std::string &file : files) {
+    Expected<shardc::plan::Plan> plan = shardc::readPlan(file);
+    if (!plan)
+      return plan.takeError();
+    plans.push_back(std::move(*plan));
+  }
   raw_ostream &os = outs();
+  if (check) {
+    for (const std::string &file : files)
+      os << file << ": sound\n";
+    return Error::success();
+  }
+  if (plans.size() > 1) {
+    if (json + text + commands + buffers + peak)
+      return shardc::userError("command line: several plans are compared in one table: wanted no "
+                               "--json --text --commands --buffers --peak",
+                               "give one plan");
+    shardc::printComparison(plans, files, os);
+    return Error::success();
+  }
+  const shardc::plan::Plan &plan = plans.front();
   if (json)
-    shardc::printJson(*plan, os);
+    shardc::printJson(plan, os);
   else if (text)
-    shardc::printPlan(*plan, os);
+    shardc::printPlan(plan, os);
   else if (commands)
-    shardc::printCommands(*plan, os);
+    shardc::printCommands(plan, os);
   else if (buffers)
-    shardc::printBuffers(*plan, os);
+    shardc::printBuffers(plan, os);
   else if (peak)
-    shardc::printPeak(*plan, os);
-  else if (check)
-    os << file << ": sound\n";
+    shardc::printPeak(plan, os);
   else {
-    shardc::printScreen(*plan, os);
-    shardc::printDetails(*plan, os);
+    shardc::printScreen(plan, os);
+    shardc::printDetails(plan, os);
     os << '\n';
-    shardc::printPeak(*plan, os);
+    shardc::printPeak(plan, os);
   }
   return Error::success();
 }
@@ -64,6 +81,7 @@ int main(int argc, char **argv) {
                            {.overview = "shardc-inspect: what is in a training plan",
                             .examples = "shardc-inspect t5.plan\n"
                                         "shardc-inspect t5.plan --peak\n"
+                                        "shardc-inspect stage0.plan stage1.plan stage3.plan\n"
                                         "shardc-inspect t5.plan --json | python3 -m json.tool",
                             .categories = categories});
   return shardc::reportAndExitCode(shardc::withHint(run(), "see shardc-inspect --help"));
