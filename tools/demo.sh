@@ -24,7 +24,7 @@ mkdir -p "$OUT"
 
 step "Compile: a T5 with its loss, as exported by PyTorch, becomes plans for 4 ranks, one for each ZeRO stage"
 for stage in 0 1 2 3; do
-  show shardc $MODELS/reverse-t5.onnx --ranks 4 --zero $stage --dim batch=8,src=9,tgt=9 -o $OUT/stage$stage.plan --quiet
+  show shardc $MODELS/reverse-t5.onnx --ranks 4 --zero $stage --dim batch=8,src=9,tgt=9 -o $OUT/stage$stage.plan >/dev/null
 done
 
 step "Inspect: what a rank needs memory for, and what it sends, at each stage"
