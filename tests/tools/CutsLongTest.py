@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One training run, cut into ranks, ZeRO stages and micro-steps in every way: the same losses over 20 steps of 96 rows, with
+dropout and clipping; the same bits when repeated; no races. CutsLongTest.py BIN."""
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+except ImportError as e:
+    print(f"skipped: {e}; tools/setup.sh makes an environment that has it")
+    sys.exit(77)
+
+BIN = os.path.abspath(sys.argv.pop(1))
+MODELS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "models")
+ROWS, STEPS = 96, 20
+LOGITS = ["--loss", "cross_entropy", "--logits", "logits", "--labels", "labels"]
+
+
+class Cuts(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        rng = np.random.default_rng(7)
+        for model in "tiny-t5", "tiny-deberta":
+            data = load_file(f"{MODELS}/{model}/data.safetensors")
+            rows = rng.integers(0, len(next(iter(data.values()))), ROWS * STEPS)
+            save_file({k: np.ascontiguousarray(v[rows]) for k, v in data.items()}, f"{self.folder}/{model}")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def run_tool(self, *command):
+        r = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        self.assertEqual(r.returncode, 0, f"{command}\n{r.stderr}")
+
+    def compile(self, model, ranks, zero, accumulate, rows=ROWS):
+        golden = json.load(open(f"{MODELS}/{model}/golden.json"))
+        has_loss = os.path.exists(f"{MODELS}/{model}/ts17-loss.onnx")
+        dims = f"batch={rows // ranks // accumulate},src={golden['src']}" + (f",tgt={golden['tgt']}" if golden["task"] == "seq2seq" else "")
+        self.run_tool(f"{BIN}/shardc", f"{MODELS}/{model}/ts17-{'loss' if has_loss else 'logits'}.onnx", "-o", f"{self.folder}/m.plan", "--dim", dims,
+                      "--ranks", str(ranks), "--zero", str(zero), "--accumulate", str(accumulate), "--dropout", "0.1", *([] if has_loss else LOGITS))
+
+    def losses(self, model, *flags, steps=STEPS):
+        self.run_tool(f"{BIN}/shardc-train", f"{self.folder}/m.plan", "--data", f"{self.folder}/{model}", "--max-steps", str(steps), "--output-dir",
+                      f"{self.folder}/out", "--learning-rate", "1e-3", "--max-grad-norm", "0.5", "--quiet", *flags)
+        return [json.loads(line)["loss"] for line in open(f"{self.folder}/out/log.jsonl")]
+
+    def test_every_cut_has_the_losses_of_one_rank(self):
+        want = None
+        for accumulate, ranks, zero in itertools.product((1, 2, 4), (1, 2, 3, 4, 8), range(4)):
+            if ranks == 1 and zero > 0:
+                continue
+            with self.subTest(ranks=ranks, zero=zero, accumulate=accumulate):
+                self.compile("tiny-t5", ranks, zero, accumulate)
+                got = self.losses("tiny-t5")
+                want = want or got
+                np.testing.assert_allclose(got, want, rtol=5e-6)
+                if ranks == 3:
+                    weights = open(f"{self.folder}/out/model.safetensors", "rb").read()
+                    self.assertEqual(self.losses("tiny-t5"), got)
+                    self.assertTrue(open(f"{self.folder}/out/model.safetensors", "rb").read() == weights)
+
+    def test_no_cut_has_races(self):
+        for model, zero, accumulate in itertools.product(("tiny-t5", "tiny-deberta"), range(4), (1, 3)):
+            with self.subTest(model=model, zero=zero, accumulate=accumulate):
+                self.compile(model, 3, zero, accumulate, rows=18)
+                self.assertEqual(self.losses(model, "--check-races", steps=4), self.losses(model, steps=4))
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
