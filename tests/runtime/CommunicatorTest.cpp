@@ -107,7 +107,7 @@ TEST_P(CommunicatorTest, BroadcastGivesTheRootsBytes) {
 }
 
 TEST_P(CommunicatorTest, LargeArrays) {
-  const int64_t n = 300007;
+  const int64_t n = 100003;
   std::vector<Bytes> arrays = arraysOf(DType::F32, n * ranks, ranks, 3);
   const Bytes wanted = plainSum(DType::F32, arrays);
   onEachRank(ends, [&](Communicator &end, unsigned r) {
