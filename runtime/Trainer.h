@@ -7,7 +7,7 @@
 #include "runtime/TrainData.h"
 #include "runtime/TrainLog.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
-#include <csignal>
+#include <atomic>
 
 namespace shardc {
 
@@ -17,7 +17,7 @@ struct TrainHooks {
   llvm::function_ref<void(const StepReport &, int64_t totalSteps)> onStep;
   llvm::function_ref<void(int64_t step, const EvalReport &)> onEval;
   /// Non-zero: finish the step, save, return. A signal handler sets it.
-  const volatile std::sig_atomic_t *stop = nullptr;
+  const std::atomic<bool> *stop = nullptr;
 };
 
 class Communicator;

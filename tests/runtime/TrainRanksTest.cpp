@@ -32,7 +32,7 @@ struct TrainRanks : testing::Test {
   // What goes wrong in it.
   int failingRank = -1;
   int64_t failAtStep = -1, stopAtStep = -1;
-  std::sig_atomic_t stop = 0;
+  std::atomic<bool> stop = false;
 
   void SetUp() override {
     for (int64_t i = 0; i < kRows; ++i) {

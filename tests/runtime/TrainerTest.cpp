@@ -41,7 +41,7 @@ struct TrainerTest : testing::Test {
     options.learningRate = 0.05;
     options.schedule = ScheduleType::Linear;
   }
-  llvm::Expected<TrainResults> run(const volatile std::sig_atomic_t *stop = nullptr) {
+  llvm::Expected<TrainResults> run(const std::atomic<bool> *stop = nullptr) {
     auto opened = TrainData::open(plan, options);
     if (!opened)
       return opened.takeError();
@@ -199,7 +199,7 @@ TEST_F(TrainerTest, GoesOnWithNanUnlessTold) {
 
 TEST_F(TrainerTest, SavesWhenInterrupted) {
   options.saveWeights = folder.path("w.safetensors");
-  std::sig_atomic_t stop = 1;
+  std::atomic<bool> stop = true;
   TrainResults results = llvm::cantFail(run(&stop));
   EXPECT_TRUE(results.interrupted);
   EXPECT_EQ(results.steps, 0);

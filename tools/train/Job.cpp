@@ -20,7 +20,7 @@ namespace {
 /// What the ranks of this process share.
 struct Job {
   const TrainFlags &flags;
-  const volatile std::sig_atomic_t &stop;
+  const std::atomic<bool> &stop;
   std::optional<Launch> launch;
   plan::Plan plan = {};
   std::string hash = {}; ///< of the plan
@@ -129,7 +129,7 @@ void shareCores(unsigned ranks, bool isLaunched) {
 
 } // namespace
 
-llvm::Expected<JobResults> runJob(const TrainFlags &flags, const volatile std::sig_atomic_t &stop) {
+llvm::Expected<JobResults> runJob(const TrainFlags &flags, const std::atomic<bool> &stop) {
   auto launch = readLaunch(std::getenv);
   if (!launch)
     return launch.takeError();

@@ -4,7 +4,7 @@
 
 #include "runtime/Trainer.h"
 #include "tools/train/Flags.h"
-#include <csignal>
+#include <atomic>
 
 namespace shardc {
 
@@ -16,6 +16,6 @@ struct JobResults {
 /// Runs all ranks of this process to their end: those of the plan as threads, or the one that a launcher has made this process.
 /// Returns the first error of any rank. Every rank checks what it can before the first step; none begins it unless all are
 /// ready. A non-zero `stop` ends the run after the step.
-llvm::Expected<JobResults> runJob(const TrainFlags &flags, const volatile std::sig_atomic_t &stop);
+llvm::Expected<JobResults> runJob(const TrainFlags &flags, const std::atomic<bool> &stop);
 
 } // namespace shardc

@@ -12,9 +12,10 @@
 namespace shardc {
 namespace {
 
-volatile std::sig_atomic_t stopRequested = 0;
+std::atomic<bool> stopRequested = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 
-void requestStop(int) { stopRequested = 1; }
+void requestStop(int) { stopRequested = true; }
 
 /// The first Ctrl-C asks for a stop after the step; a second one ends at once. Pipes that close and
 /// files that grow too large are errors of the write, never a signal.
