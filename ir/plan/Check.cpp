@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/Check.h"
+#include "ir/base/Error.h"
 #include "ir/plan/Text.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -17,6 +18,14 @@ Error checkPlan(const plan::Plan &plan) {
 }
 
 namespace check {
+Error at(Error error, function_ref<std::string()> where) {
+  if (!error)
+    return Error::success();
+  return handleErrors(std::move(error), [&](const UserError &mistake) {
+    return userError(where() + ": " + mistake.text(), mistake.hint(), mistake.code());
+  });
+}
+
 std::string describe(const plan::Plan &plan, unsigned program, unsigned command) {
   const plan::Command &c = plan.programs(program).commands(command);
   std::string text = printable(plan.programs(program).name()) + ": command " + utostr(command) +

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ir/plan/Plan.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <optional>
 #include <vector>
 
@@ -49,6 +50,10 @@ std::string describe(const plan::Plan &plan, unsigned program, unsigned command)
 std::string describe(const plan::Plan &plan, const Place &place);
 /// "buffer 7 (l0.h)", non-printing characters escaped.
 std::string describeBuffer(const plan::Plan &plan, uint32_t buffer);
+
+/// The same error with its place before it; `where` is asked for errors only. Success stays
+/// success.
+llvm::Error at(llvm::Error error, llvm::function_ref<std::string()> where);
 
 /// The ZeRO stage that matters: one rank has nobody to share with.
 inline unsigned stageOf(const plan::Plan &plan) { return plan.ranks() > 1 ? plan.zero() : 0; }

@@ -60,101 +60,101 @@ Error checkSpaces(const plan::Plan &plan) {
   return Error::success();
 }
 
-Error checkRef(const plan::Plan &plan, const plan::Ref &ref, const Twine &what, bool optional) {
+Error checkRef(const plan::Plan &plan, const plan::Ref &ref, bool optional) {
   if (ref.absent()) {
     if (!optional)
-      return userError(what + ": absent");
+      return userError("absent");
     return Error::success();
   }
   if (ref.buffer() >= uint32_t(plan.buffers_size()))
-    return userError(what + ": no such buffer: got " + Twine(ref.buffer()));
+    return userError("no such buffer: got " + Twine(ref.buffer()));
   if (ref.dtype() >= kNumDTypes)
-    return userError(what + ": no such element type: got " + Twine(ref.dtype()));
+    return userError("no such element type: got " + Twine(ref.dtype()));
   if (ref.dims_size() > kMaxRank)
-    return userError(what + ": too many dims: got " + Twine(ref.dims_size()) + ", wanted at most " +
+    return userError("too many dims: got " + Twine(ref.dims_size()) + ", wanted at most " +
                      Twine(kMaxRank));
   if (ref.strides_size() != 0 && ref.strides_size() != ref.dims_size())
-    return userError(what + ": number of strides: got " + Twine(ref.strides_size()) + ", wanted " +
+    return userError("number of strides: got " + Twine(ref.strides_size()) + ", wanted " +
                      Twine(ref.dims_size()));
   std::optional<Range> bytes = touchedBytes(ref);
   uint64_t limit = plan.buffers(ref.buffer()).bytes();
   if (!bytes || bytes->end > limit)
-    return userError(what + ": outside " + describeBuffer(plan, ref.buffer()) + ": got " +
+    return userError("outside " + describeBuffer(plan, ref.buffer()) + ": got " +
                      (bytes ? "bytes [" + Twine(bytes->begin) + ", " + Twine(bytes->end) + ")"
                             : Twine("bytes below 0 or beyond 2^63")) +
                      ", wanted at most " + Twine(limit));
   if (ref.offset() % byteSize(DType(ref.dtype())))
-    return userError(what + ": not aligned to its element type: got offset " + Twine(ref.offset()));
+    return userError("not aligned to its element type: got offset " + Twine(ref.offset()));
   if (uint64_t stride = ref.rank_stride()) {
     if (!elementsAreDisjoint(ref) || !isDense(ref) || numBytes(ref) != stride)
-      return userError(what + ": slice of a rank: got a stride of " + Twine(stride) +
+      return userError("slice of a rank: got a stride of " + Twine(stride) +
                        " bytes, wanted a dense operand of that size");
     if (stride > (limit - bytes->begin) / plan.ranks())
-      return userError(what + ": slices of the ranks: outside " +
-                       describeBuffer(plan, ref.buffer()) + ": got " + Twine(plan.ranks()) + " x " +
-                       Twine(stride) + " bytes from " + Twine(bytes->begin) +
-                       " on, wanted at most " + Twine(limit));
+      return userError("slices of the ranks: outside " + describeBuffer(plan, ref.buffer()) +
+                       ": got " + Twine(plan.ranks()) + " x " + Twine(stride) + " bytes from " +
+                       Twine(bytes->begin) + " on, wanted at most " + Twine(limit));
   }
   return Error::success();
 }
 
-Error checkAttrs(const google::protobuf::RepeatedPtrField<plan::Attr> &attrs, const Twine &what) {
+Error checkAttrs(const google::protobuf::RepeatedPtrField<plan::Attr> &attrs) {
   if (attrs.size() > kMaxAttrs)
-    return userError(what + ": too many attributes: got " + Twine(attrs.size()));
+    return userError("too many attributes: got " + Twine(attrs.size()));
   std::set<StringRef> names;
   for (const plan::Attr &attr : attrs) {
     if (attr.name().empty() || !names.insert(attr.name()).second)
-      return userError(what + ": attribute without a name of its own: got '" + attr.name() + "'");
+      return userError("attribute without a name of its own: got '" + attr.name() + "'");
     if (attr.value_case() == plan::Attr::VALUE_NOT_SET)
-      return userError(what + ": attribute " + attr.name() + " has no value");
+      return userError("attribute " + attr.name() + " has no value");
     if (attr.has_ints() && attr.ints().v_size() > kMaxInts)
-      return userError(what + ": attribute " + attr.name() + " is too long");
+      return userError("attribute " + attr.name() + " is too long");
   }
   return Error::success();
 }
 
-Error checkCommand(const plan::Plan &plan, const plan::Command &c, const std::string &what) {
+Error checkCommand(const plan::Plan &plan, const plan::Command &c) {
   if (c.kernel().empty())
-    return userError(Twine(what) + ": no kernel");
-  if (Error error = checkAttrs(c.attrs(), what))
+    return userError("no kernel");
+  if (Error error = checkAttrs(c.attrs()))
     return error;
   if (c.inputs_size() > kMaxOperands || c.outputs_size() > kMaxOperands)
-    return userError(Twine(what) + ": too many operands");
+    return userError("too many operands");
   for (int i = 0; i < c.inputs_size(); ++i)
-    if (Error error =
-            checkRef(plan, c.inputs(i), Twine(what) + ": input " + Twine(i), /*optional=*/true))
+    if (Error error = at(checkRef(plan, c.inputs(i), /*optional=*/true),
+                         [&] { return "input " + std::to_string(i); }))
       return error;
   for (int i = 0; i < c.outputs_size(); ++i)
-    if (Error error =
-            checkRef(plan, c.outputs(i), Twine(what) + ": output " + Twine(i), /*optional=*/false))
+    if (Error error = at(checkRef(plan, c.outputs(i), /*optional=*/false),
+                         [&] { return "output " + std::to_string(i); }))
       return error;
   if (c.has_workspace()) {
-    if (Error error = checkRef(plan, c.workspace(), Twine(what) + ": workspace", /*optional=*/true))
+    if (Error error = at(checkRef(plan, c.workspace(), /*optional=*/true),
+                         [] { return std::string("workspace"); }))
       return error;
     if (!c.workspace().absent() && (c.workspace().dtype() != uint32_t(DType::U8) ||
                                     c.workspace().dims_size() != 1 || c.workspace().strides_size()))
-      return userError(Twine(what) + ": workspace: wanted bytes as u8[n]");
+      return userError("workspace: wanted bytes as u8[n]");
   }
   if (c.in_place_size() > c.outputs_size())
-    return userError(Twine(what) + ": in_place: got " + Twine(c.in_place_size()) + " entries");
+    return userError("in_place: got " + Twine(c.in_place_size()) + " entries");
   for (uint32_t input : c.in_place())
     if (input > uint32_t(c.inputs_size()) || (input && c.inputs(input - 1).absent()))
-      return userError(Twine(what) + ": in_place: no such input: got " + Twine(input));
+      return userError("in_place: no such input: got " + Twine(input));
   if (c.place() >= uint32_t(plan.strings_size()) || c.layer() >= uint32_t(plan.strings_size()))
-    return userError(Twine(what) + ": place or layer: no such string");
-  if (Error error = checkNumber(Twine(what) + ": stream", c.stream(), 0, kMaxStreams - 1))
+    return userError("place or layer: no such string");
+  if (Error error = checkNumber("stream", c.stream(), 0, kMaxStreams - 1))
     return error;
-  if (Error error = checkNumber(Twine(what) + ": phase", c.phase(), 0, 2))
+  if (Error error = checkNumber("phase", c.phase(), 0, 2))
     return error;
-  if (Error error = checkNumber(Twine(what) + ": communicator", c.communicator(), isStart(c),
+  if (Error error = checkNumber("communicator", c.communicator(), isStart(c),
                                 isStart(c) ? kMaxCommunicators - 1 : 0))
     return error;
   for (auto *events : {&c.waits(), &c.signals()})
     for (uint32_t event : *events)
       if (event >= plan.events())
-        return userError(Twine(what) + ": no such event: got " + Twine(event));
+        return userError("no such event: got " + Twine(event));
   if (!isAmount(c.flops()) || !isAmount(c.moved_bytes()) || !isAmount(c.predicted_us()))
-    return userError(Twine(what) + ": cost: wanted finite numbers of at least 0");
+    return userError("cost: wanted finite numbers of at least 0");
   return Error::success();
 }
 
@@ -190,12 +190,12 @@ Error checkPrograms(const plan::Plan &plan) {
     const plan::Program &program = plan.programs(p);
     for (int i = 0; i < program.commands_size(); ++i) {
       const plan::Command &c = program.commands(i);
-      std::string what = describe(plan, p, i);
-      if (Error error = checkCommand(plan, c, what))
+      if (Error error = at(checkCommand(plan, c), [&] { return describe(plan, p, i); }))
         return error;
       bool training = isTraining(program);
       if (training ? c.phase() == 2 : c.phase() != (program.name() == "update" ? 2 : 0))
-        return userError(what + ": phase: got " + Twine(c.phase()) + " in this program");
+        return userError(describe(plan, p, i) + ": phase: got " + Twine(c.phase()) +
+                         " in this program");
     }
   }
   return Error::success();
@@ -223,14 +223,15 @@ Error checkBounds(const plan::Plan &plan) {
         std::pair("exposed_ms_without_prefetch", plan.exposed_ms_without_prefetch())})
     if (!isAmount(value))
       return userError(Twine("plan: ") + what + ": wanted a finite number of at least 0");
-  if (Error error = checkAttrs(plan.options(), "plan: options"))
+  if (Error error = at(checkAttrs(plan.options()), [] { return std::string("plan: options"); }))
     return error;
   if (Error error = checkSpaces(plan))
     return error;
   if (Error error = checkPrograms(plan))
     return error;
   for (const plan::Output &output : plan.outputs())
-    if (Error error = checkRef(plan, output.ref(), "output " + output.name(), /*optional=*/false))
+    if (Error error = at(checkRef(plan, output.ref(), /*optional=*/false),
+                         [&] { return "output " + output.name(); }))
       return error;
   return Error::success();
 }

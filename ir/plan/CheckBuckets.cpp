@@ -15,19 +15,17 @@ bool isAllOf(const plan::Plan &plan, const plan::Ref &ref) {
          touchedBytes(ref)->begin == 0 && numBytes(ref) == plan.buffers(ref.buffer()).bytes();
 }
 
-Error Holdings::add(const plan::Plan &plan, uint32_t buffer, Holding holding,
-                    const std::string &what) {
+Error Holdings::add(const plan::Plan &plan, uint32_t buffer, Holding holding) {
   uint64_t bytes = bucketBytes(plan, plan.buckets(holding.bucket), holding.slice);
   if (plan.buffers(buffer).bytes() != bytes)
-    return userError(Twine(what) + ": " + describeBuffer(plan, buffer) + ": size: got " +
+    return userError(describeBuffer(plan, buffer) + ": size: got " +
                      Twine(plan.buffers(buffer).bytes()) + " bytes, wanted " + Twine(bytes) +
                      " for bucket " + plan.buckets(holding.bucket).name());
   Holding &mine = list_[buffer];
   bool same =
       mine.role == holding.role && mine.slice == holding.slice && mine.bucket == holding.bucket;
   if (mine.role != Holding::None && !same)
-    return userError(Twine(what) + ": " + describeBuffer(plan, buffer) +
-                     " holds something else already");
+    return userError(describeBuffer(plan, buffer) + " holds something else already");
   mine = holding;
   return Error::success();
 }
@@ -37,16 +35,16 @@ Error Holdings::addTable(const plan::Plan &plan) {
   for (int i = 0; i < plan.buckets_size(); ++i) {
     const plan::Bucket &b = plan.buckets(i);
     uint32_t index = uint32_t(i);
-    std::string what = "bucket " + b.name();
-    if (Error error =
-            add(plan, b.parameter_buffer(), {Holding::Parameters, stage >= 3, index}, what))
+    auto take = [&](int64_t buffer, Holding holding) {
+      return at(add(plan, uint32_t(buffer), holding), [&] { return "bucket " + b.name(); });
+    };
+    if (Error error = take(b.parameter_buffer(), {Holding::Parameters, stage >= 3, index}))
       return error;
     if (b.gradient_buffer() >= 0)
-      if (Error error =
-              add(plan, b.gradient_buffer(), {Holding::Gradients, stage >= 2, index}, what))
+      if (Error error = take(b.gradient_buffer(), {Holding::Gradients, stage >= 2, index}))
         return error;
     for (uint32_t state : b.state_buffers())
-      if (Error error = add(plan, state, {Holding::State, stage >= 1, index}, what))
+      if (Error error = take(state, {Holding::State, stage >= 1, index}))
         return error;
   }
   return Error::success();
@@ -67,12 +65,11 @@ static const plan::Ref *findSum(const plan::Plan &plan, const plan::Program &pro
 
 Error Holdings::addCommand(const plan::Plan &plan, unsigned p, unsigned index) {
   const plan::Command &c = plan.programs(p).commands(index);
-  std::string what = describe(plan, p, index);
   if (isGather(c)) {
     const Holding &from = list_[c.inputs(0).buffer()];
     if (from.role != Holding::Parameters)
-      return userError(what + ": gathers what is no bucket's parameters");
-    return add(plan, c.outputs(0).buffer(), {Holding::Parameters, false, from.bucket}, what);
+      return userError("gathers what is no bucket's parameters");
+    return add(plan, c.outputs(0).buffer(), {Holding::Parameters, false, from.bucket});
   }
   if (!isReduceScatter(c))
     return Error::success();
@@ -81,12 +78,17 @@ Error Holdings::addCommand(const plan::Plan &plan, unsigned p, unsigned index) {
     if (const plan::Ref *sum = findSum(plan, plan.programs(p), c.outputs(0).buffer()))
       to = list_[sum->buffer()];
   if (to.role != Holding::Gradients)
-    return userError(what + ": its result is no bucket's gradient");
+    return userError("its result is no bucket's gradient");
   bool inside = c.inputs(0).buffer() == c.outputs(0).buffer();
-  if (Error error =
-          add(plan, c.outputs(0).buffer(), {Holding::Gradients, !inside, to.bucket}, what))
+  if (Error error = add(plan, c.outputs(0).buffer(), {Holding::Gradients, !inside, to.bucket}))
     return error;
-  return add(plan, c.inputs(0).buffer(), {Holding::Gradients, false, to.bucket}, what);
+  // Another micro-step's gradients are not these.
+  auto starts = programStarts(plan);
+  const plan::Buffer &from = plan.buffers(c.inputs(0).buffer());
+  if (!inside && (from.persistent() || from.first() < starts[p] || from.last() > starts[p + 1]))
+    return userError(describeBuffer(plan, c.inputs(0).buffer()) + " lives longer than " +
+                     plan.programs(p).name() + ", wanted gradients of this micro-step");
+  return add(plan, c.inputs(0).buffer(), {Holding::Gradients, false, to.bucket});
 }
 
 Expected<Holdings> Holdings::find(const plan::Plan &plan) {
@@ -96,7 +98,7 @@ Expected<Holdings> Holdings::find(const plan::Plan &plan) {
     return error;
   for (int p = 0; p < plan.programs_size(); ++p)
     for (int i = 0; i < plan.programs(p).commands_size(); ++i)
-      if (Error error = holdings.addCommand(plan, p, i))
+      if (Error error = at(holdings.addCommand(plan, p, i), [&] { return describe(plan, p, i); }))
         return error;
   return holdings;
 }

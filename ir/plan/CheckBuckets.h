@@ -24,8 +24,7 @@ public:
 private:
   llvm::Error addTable(const plan::Plan &plan);
   llvm::Error addCommand(const plan::Plan &plan, unsigned program, unsigned command);
-  llvm::Error add(const plan::Plan &plan, uint32_t buffer, Holding holding,
-                  const std::string &what);
+  llvm::Error add(const plan::Plan &plan, uint32_t buffer, Holding holding);
 
   std::vector<Holding> list_;
 };

@@ -23,16 +23,19 @@ public:
       llvm::sort(list, [](Range a, Range b) { return a.begin < b.begin; });
   }
 
-  Error check(const plan::Ref &ref, const Twine &what, bool write) const {
+  Error check(const plan::Ref &ref, bool write) const {
     if (ref.absent())
       return Error::success();
     const Holding &holding = holdings_[ref.buffer()];
     Range bytes = *touchedBytes(ref);
+    if (holding.role == Holding::None && ref.rank_stride())
+      return userError("slice of a rank: " + describeBuffer(plan_, ref.buffer()) +
+                       " holds no bucket");
     if (holding.role == Holding::None || bytes.empty())
       return Error::success();
     const plan::Bucket &bucket = plan_.buckets(holding.bucket);
     if (holding.role != Holding::State && ref.dtype() != bucket.dtype())
-      return userError(what + ": element type: got " + Twine(ref.dtype()) + ", wanted " +
+      return userError("element type: got " + Twine(ref.dtype()) + ", wanted " +
                        Twine(bucket.dtype()) + " as its bucket " + bucket.name());
     bool whole = isAllOf(plan_, ref) || isRankSlice(ref, bucket);
     if (whole ||
@@ -40,7 +43,7 @@ public:
          (isInOneParameter(bytes, holding.bucket) ||
           (write && holding.role == Holding::Gradients && isFill(ref, bytes, holding.bucket)))))
       return Error::success();
-    return userError(what + ": bytes [" + Twine(bytes.begin) + ", " + Twine(bytes.end) + ") of " +
+    return userError("bytes [" + Twine(bytes.begin) + ", " + Twine(bytes.end) + ") of " +
                      describeBuffer(plan_, ref.buffer()) + ": wanted " +
                      (holding.slice || holding.role == Holding::State
                           ? "all of it"
@@ -79,6 +82,23 @@ private:
       members_; ///< of each bucket: elements of its parameters, in order
 };
 
+/// The scale of the gradients adds up whatever it is given, and divides by what the step counted.
+Error checkScale(const plan::Plan &plan, const plan::Command &c) {
+  if (c.kernel() != "grad_scale")
+    return Error::success();
+  for (int k = 2; k < c.inputs_size(); ++k)
+    if (!c.inputs(k).absent() && !isAllOf(plan, c.inputs(k)))
+      return userError("input " + Twine(k) + ": wanted all of " +
+                       describeBuffer(plan, c.inputs(k).buffer()));
+  const plan::Output *count = findOutput(plan, "train", "loss_count");
+  if (!count)
+    count = findOutput(plan, "train_last", "loss_count");
+  if (!count || c.inputs_size() == 0 || c.inputs(0).absent() ||
+      c.inputs(0).buffer() != count->ref().buffer() || !sameLayout(plan, c.inputs(0), count->ref()))
+    return userError("input 0: wanted output loss_count");
+  return Error::success();
+}
+
 } // namespace
 
 Error checkPlaces(const plan::Plan &plan) {
@@ -86,22 +106,25 @@ Error checkPlaces(const plan::Plan &plan) {
   if (!holdings)
     return holdings.takeError();
   Places places(plan, *holdings);
+  auto checkCommand = [&](const plan::Command &c) -> Error {
+    for (int k = 0; k < c.inputs_size(); ++k)
+      if (Error error = at(places.check(c.inputs(k), /*write=*/false),
+                           [&] { return "input " + std::to_string(k); }))
+        return error;
+    for (int k = 0; k < c.outputs_size(); ++k)
+      if (Error error = at(places.check(c.outputs(k), /*write=*/true),
+                           [&] { return "output " + std::to_string(k); }))
+        return error;
+    if (c.has_workspace() && !c.workspace().absent() &&
+        (*holdings)[c.workspace().buffer()].role != Holding::None)
+      return userError("workspace in the memory of a bucket");
+    return checkScale(plan, c);
+  };
   for (int p = 0; p < plan.programs_size(); ++p)
-    for (int i = 0; i < plan.programs(p).commands_size(); ++i) {
-      const plan::Command &c = plan.programs(p).commands(i);
-      auto what = [&](const char *kind, int k) {
-        return describe(plan, p, i) + ": " + kind + " " + std::to_string(k);
-      };
-      for (int k = 0; k < c.inputs_size(); ++k)
-        if (Error error = places.check(c.inputs(k), what("input", k), /*write=*/false))
-          return error;
-      for (int k = 0; k < c.outputs_size(); ++k)
-        if (Error error = places.check(c.outputs(k), what("output", k), /*write=*/true))
-          return error;
-      if (c.has_workspace() && !c.workspace().absent() &&
-          (*holdings)[c.workspace().buffer()].role != Holding::None)
-        return userError(describe(plan, p, i) + ": workspace in the memory of a bucket");
-    }
+    for (int i = 0; i < plan.programs(p).commands_size(); ++i)
+      if (Error error =
+              at(checkCommand(plan.programs(p).commands(i)), [&] { return describe(plan, p, i); }))
+        return error;
   return Error::success();
 }
 

@@ -173,6 +173,9 @@ Error checkOutputs(const plan::Plan &plan) {
       return userError(what + ": no such program: got '" + output.program() + "'");
     if (output.name().empty() || !names.insert({output.program(), output.name()}).second)
       return userError(what + ": the name is empty or used twice");
+    if (StringRef(output.name()).starts_with("loss_") && !isLastStep(plan.programs(program)) &&
+        output.program() != "eval")
+      return userError(what + ": belongs to no whole step or evaluation: got " + output.program());
     // It must still be there when the host reads it.
     const plan::Buffer &b = plan.buffers(output.ref().buffer());
     uint64_t end = starts[program + 1];
@@ -181,6 +184,16 @@ Error checkOutputs(const plan::Plan &plan) {
                        " ends before its program: got " + Twine(b.last()) + ", wanted " +
                        Twine(end));
   }
+  for (const plan::Program &program : plan.programs())
+    if ((isLastStep(program) || program.name() == "eval") &&
+        !names.count({program.name(), "loss_sum"}))
+      return userError("program " + program.name() + ": has no output loss_sum");
+  for (const plan::Output &a : plan.outputs())
+    for (const plan::Output &b : plan.outputs())
+      if (&a != &b && a.program() == b.program() && a.ref().buffer() == b.ref().buffer() &&
+          tiledBytes(plan, a.ref()).overlaps(tiledBytes(plan, b.ref())))
+        return userError("outputs " + a.name() + " and " + b.name() + " of " + a.program() +
+                         ": share memory");
   return Error::success();
 }
 

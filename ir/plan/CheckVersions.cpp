@@ -19,11 +19,12 @@ public:
         for (auto &list : writes_)
           list.clear();
       for (int i = 0; i < program.commands_size(); ++i)
-        if (Error error = checkCommand(program.commands(i), p, i))
+        if (Error error =
+                at(checkCommand(program.commands(i)), [&] { return describe(plan_, p, i); }))
           return error;
       for (const plan::Output &output : plan_.outputs())
         if (output.program() == program.name())
-          if (Error error = check(output.ref(), "output " + output.name()))
+          if (Error error = at(check(output.ref()), [&] { return "output " + output.name(); }))
             return error;
     }
     return Error::success();
@@ -35,16 +36,15 @@ private:
     uint64_t command; ///< numbered through
   };
 
-  Error checkCommand(const plan::Command &c, int p, int index) {
-    std::string what = describe(plan_, p, index);
+  Error checkCommand(const plan::Command &c) {
     for (int k = 0; k < c.inputs_size(); ++k)
-      if (Error error = check(c.inputs(k), what + ": input " + Twine(k)))
+      if (Error error = at(check(c.inputs(k)), [&] { return "input " + std::to_string(k); }))
         return error;
     for (int k = 0; k < c.outputs_size(); ++k)
-      if (Error error = check(c.outputs(k), what + ": output " + Twine(k)))
+      if (Error error = at(check(c.outputs(k)), [&] { return "output " + std::to_string(k); }))
         return error;
     if (c.has_workspace())
-      if (Error error = check(c.workspace(), what + ": workspace"))
+      if (Error error = at(check(c.workspace()), [] { return std::string("workspace"); }))
         return error;
     for (const plan::Ref &ref : c.outputs())
       add(ref);
@@ -54,7 +54,7 @@ private:
     return Error::success();
   }
 
-  Error check(const plan::Ref &ref, const Twine &what) const {
+  Error check(const plan::Ref &ref) const {
     if (ref.absent())
       return Error::success();
     Range bytes = tiledBytes(plan_, ref);
@@ -67,7 +67,7 @@ private:
       }
     if (count == ref.version())
       return Error::success();
-    return userError(what + ": means " + describeBuffer(plan_, ref.buffer()) + " after " +
+    return userError("means " + describeBuffer(plan_, ref.buffer()) + " after " +
                      Twine(ref.version()) + " commands have written it, but " + Twine(count) +
                      " have: something was left out, doubled or moved");
   }
