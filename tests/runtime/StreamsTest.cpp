@@ -193,6 +193,7 @@ plan::Plan faultyPlan(unsigned stream) {
   PlanWriter w(3);
   uint32_t table = w.buffer("table", plan::PARAMETER, 4, true), index = w.buffer("index", plan::INPUT, 2, true);
   uint32_t y = w.buffer("y", plan::ACTIVATION, 1, false), loss = w.buffer("loss", plan::SCALAR, 1, true);
+  uint32_t other = w.buffer("other", plan::SCALAR, 1, true);
   w.program("train");
   plan::Command &gather = w.command("gather", stream, {smallRef(table, {4}), smallRef(index, {1}, DType::I64)},
                                     {smallRef(y, {1})});
@@ -203,7 +204,7 @@ plan::Plan faultyPlan(unsigned stream) {
   plan::Command &first = w.collective("all_reduce_start", 1, {smallRef(loss, {1})}, smallRef(loss, {1}));
   w.order(gather, first);
   w.done(first);
-  w.collective("all_reduce_start", 2, {smallRef(y, {1})}, smallRef(y, {1}));
+  w.collective("all_reduce_start", 2, {smallRef(other, {1})}, smallRef(other, {1}));
   return w.take();
 }
 
