@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GPU as this process uses it: its handles, its compiled kernels, its fault record.
+#pragma once
+
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <memory>
+#include <string>
+
+namespace shardc::cuda {
+
+/// What a running kernel found wrong in its data (an index out of range), in device memory. The first report stays.
+struct FaultRecord {
+  int raised;      ///< 0, then 1
+  int command;     ///< FaultSite::id of the command that reports
+  long long value, low, high;
+};
+
+class Device {
+public:
+  /// Errors: no driver, no such device, a device that kernels were not built for.
+  static llvm::Expected<std::unique_ptr<Device>> create(int ordinal);
+  virtual ~Device() = default;
+
+  int ordinal() const { return ordinal_; }
+  int multiprocessors() const { return multiprocessors_; }
+  cublasLtHandle_t blas() const { return blas_; }
+  FaultRecord *fault() const { return fault_; } ///< device memory
+
+  /// A function of CUDA C++ source by NVRTC, for this device: cached in memory by source, and on disk under its hash. `name` is
+  /// extern "C". The returned handle lives as long as the device. (cudaKernel_t: launched by cudaLaunchKernelExC.)
+  virtual llvm::Expected<cudaKernel_t> compile(llvm::StringRef source, llvm::StringRef name) = 0;
+
+protected:
+  int ordinal_ = 0, multiprocessors_ = 0;
+  cublasLtHandle_t blas_ = nullptr;
+  FaultRecord *fault_ = nullptr;
+};
+
+/// success, or "CALL: what the driver says".
+llvm::Error check(cudaError_t code, const char *call);
+llvm::Error check(cublasStatus_t code, const char *call);
+
+} // namespace shardc::cuda
