@@ -29,7 +29,7 @@ Machine cpu() {
 
 /// The link is that of two GPUs, not calibrated: it assumes that an all-gather fills a bucket at 212 GB/s (64 MiB) and at 255 GB/s
 /// (512 MiB). Of that a rank sends one half, so the line through both points is 61 us + bytes / 131 GB/s. (If those are rates of
-/// the wire already, the link is twice as fast: this is the careful reading.)
+/// the wire already, the link is twice as fast: this is the careful reading.) A collective holds some 8 of 132 multiprocessors.
 Machine h200() {
   return {.name = "h200",
           .flops = 4.5e13,
@@ -39,6 +39,7 @@ Machine h200() {
           .commandUs = 2,
           .linkBandwidth = 1.3e11,
           .linkLatencyUs = 61,
+          .overlapSlowdown = 1.1,
           .memoryBytes = uint64_t(139) << 30,
           .floorBytes = uint64_t(1536) << 20};
 }
@@ -81,7 +82,8 @@ Expected<Machine> fromJson(StringRef file, const json::Object &object) {
                              {"memory_bandwidth", &Machine::memoryBandwidth},
                              {"link_bandwidth", &Machine::linkBandwidth},
                              {"command_us", &Machine::commandUs},
-                             {"link_latency_us", &Machine::linkLatencyUs}};
+                             {"link_latency_us", &Machine::linkLatencyUs},
+                             {"overlap_slowdown", &Machine::overlapSlowdown}};
   struct Amount {
     StringLiteral key;
     uint64_t Machine::*member;
@@ -118,13 +120,15 @@ Expected<Machine> fromJson(StringRef file, const json::Object &object) {
     } else {
       return userError(file + ": unknown key: got '" + key + "'",
                        "known: base name flops flops_fp64 flops_16bit memory_bandwidth command_us "
-                       "link_bandwidth link_latency_us memory_bytes floor_bytes price_as");
+                       "link_bandwidth link_latency_us overlap_slowdown memory_bytes floor_bytes price_as");
     }
   }
   for (const Rate &rate : ArrayRef(kRates).take_front(5))
     if (machine.*rate.member <= 0)
       return userError(file + ": " + rate.key + ": missing or 0",
                        "\"base\": \"cpu\" gives defaults");
+  if (machine.overlapSlowdown < 1)
+    return userError(file + ": overlap_slowdown: wanted at least 1");
   return machine;
 }
 

@@ -18,6 +18,7 @@ struct Machine {
   double commandUs = 0;       ///< of a command that does nothing
   double linkBandwidth = 0;   ///< bytes a second that a rank sends in a collective, all its peers together
   double linkLatencyUs = 0;   ///< of one collective
+  double overlapSlowdown = 1; ///< computing takes so many times longer while a collective runs beside it
   uint64_t memoryBytes = 0;   ///< of a rank; 0: not known
   uint64_t floorBytes = 0;    ///< used outside the arenas: program, libraries, context
   /// What forward and backward work on 32-bit values is priced as: F32, or BF16 (16-bit rates, half the bytes in memory and on

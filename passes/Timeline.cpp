@@ -29,7 +29,7 @@ double microseconds(const Op &op, const Machine &machine) {
   return machine.microseconds(costOf(op), dtype, op.phase);
 }
 
-OpTimes::OpTimes(const Graph &graph, const Machine &machine) {
+OpTimes::OpTimes(const Graph &graph, const Machine &machine) : slowdown_(machine.overlapSlowdown) {
   times_.reserve(unsigned(graph.numOps()));
   for (const Op &op : graph.ops())
     times_[&op] = microseconds(op, machine);
@@ -37,7 +37,9 @@ OpTimes::OpTimes(const Graph &graph, const Machine &machine) {
 
 Span Clock::run(const Op &op) {
   double time = times_.of(op);
-  Span span{compute_, compute_ + time};
+  // What is on the link now keeps it busy until link_.
+  double beside = std::min(time * times_.slowdown(), std::max(0.0, link_ - compute_));
+  Span span{compute_, compute_ + beside + (time - beside / times_.slowdown())};
   if (op.def().collective == Collective::Start) {
     span.start = std::max(compute_, link_);
     link_ = span.end = span.start + time;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When each op of a list would run: one resource computes in list order, one carries collectives first come, first served.
-// A collective begins when computing has come to its start and the link is free; its done waits until it has arrived. Times in
-// microseconds from the beginning of the list.
+// A collective begins when computing has come to its start and the link is free; its done waits until it has arrived. Computing
+// is slower while the link is busy (`overlapSlowdown`). Times in microseconds from the beginning of the list.
 #pragma once
 
 #include "llvm/ADT/DenseMap.h"
@@ -20,8 +20,10 @@ class OpTimes {
 public:
   OpTimes(const Graph &graph, const Machine &machine);
   double of(const Op &op) const { return times_.lookup(&op); }
+  double slowdown() const { return slowdown_; }
 
 private:
+  double slowdown_;
   llvm::DenseMap<const Op *, double> times_;
 };
 
@@ -49,13 +51,13 @@ private:
 struct Timeline {
   std::vector<Span> spans; ///< in list order
   double total = 0;        ///< until computing and link have ended
-  double compute = 0;      ///< without any wait
+  double compute = 0;      ///< without any wait, nothing beside it
   double exposed() const { return total - compute; }
 };
 Timeline simulate(const Order &order, const OpTimes &times);
 
-/// What the plan says of a program: communication that no computing hides, in milliseconds, as the graph stands and if every gather
-/// were started where it is needed.
+/// What the plan says of a program, in milliseconds: what communication adds to computing, as the graph stands and if every gather were
+/// started where it is needed.
 struct Exposed {
   double ms = 0, withoutPrefetchMs = 0, totalMs = 0;
 };

@@ -168,7 +168,7 @@ void printTime(const plan::Plan &plan, raw_ostream &os) {
   if (plan.ranks() > 1)
     section.line("of that " + durationText(1e3 * plan.exposed_ms()) + " (" +
                  percentText(plan.exposed_ms(), plan.predicted_ms()) +
-                 ") communication that no computing hides; without prefetch " +
+                 ") is communication that computing does not hide; without prefetch " +
                  durationText(1e3 * plan.exposed_ms_without_prefetch()));
 }
 

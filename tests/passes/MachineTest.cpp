@@ -95,6 +95,7 @@ TEST(Machine, MistakesAreNamed) {
   EXPECT_EQ(load(R"({"flops": 1e9})"), "$: flops_fp64: missing or 0");
   EXPECT_EQ(load(R"({"flops": 1, "flops_fp64": 1, "flops_16bit": 1, "memory_bandwidth": 1})"),
             "$: link_bandwidth: missing or 0");
+  EXPECT_EQ(load(R"({"base": "cpu", "overlap_slowdown": 0.9})"), "$: overlap_slowdown: wanted at least 1");
   EXPECT_EQ(load(R"({"base": "cpu", "price_as": "fp8"})"), "$: price_as: wanted \"f32\" or \"bf16\"");
 }
 

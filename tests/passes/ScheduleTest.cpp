@@ -3,7 +3,9 @@
 #include "ir/graph/Text.h"
 #include "ir/graph/Verify.h"
 #include "passes/Passes.h"
+#include "passes/Pipeline.h"
 #include "passes/Timeline.h"
+#include "tests/passes/SmallModel.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -227,6 +229,28 @@ TEST(ScheduleOfPrograms, PrefetchIsOptimalForItsOrder) {
     expectOk(gatherPrefetch(*planned, options), text);
     expectOk(reduceEarly(*planned, options), text);
     EXPECT_NEAR(total(*planned, options), best, best * 1e-9) << text;
+  }
+}
+
+TEST(ScheduleOfPrograms, ThePlanSaysWhatCommunicationAdds) {
+  for (unsigned accumulate : {1, 2, 4}) {
+    CompileOptions options;
+    options.ranks = 4;
+    options.zero = 3;
+    options.accumulate = accumulate;
+    options.machine = "h200x8";
+    auto result = compile(parse(kSmallModel), {}, options);
+    ASSERT_TRUE(bool(result)) << toString(result.takeError());
+    const plan::Plan &plan = *result->plan;
+    double computed = 0, onLink = 0;
+    for (const plan::Program &program : plan.programs())
+      for (const plan::Command &command : program.commands())
+        (command.communicator() ? onLink : computed) += double(runsPerStep(plan, program)) * command.predicted_us() / 1e3;
+    EXPECT_NEAR(plan.predicted_ms(), computed + plan.exposed_ms(), 1e-6);
+    EXPECT_GT(plan.exposed_ms(), 0);
+    EXPECT_LE(plan.exposed_ms(), plan.exposed_ms_without_prefetch());
+    // At most all of it, and what runs beside it one tenth longer.
+    EXPECT_LE(plan.exposed_ms_without_prefetch(), onLink + 0.1 * computed);
   }
 }
 

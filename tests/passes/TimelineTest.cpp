@@ -82,6 +82,21 @@ TEST(Timeline, ABusyLinkDelaysTheNext) {
   EXPECT_NEAR(timeline.exposed(), 384, 1e-6);
 }
 
+TEST(Timeline, ComputingIsSlowerBesideTheLink) {
+  auto graph = parse(kTwoGathers);
+  Machine machine = unitMachine();
+  machine.overlapSlowdown = 1.25;
+  OpTimes times(*graph, machine);
+  Timeline timeline = simulate(orderOf(*graph), times);
+  expectSpan(*graph, timeline, "g0", 0, 64);
+  expectSpan(*graph, timeline, "y0", 0, 140.8);     // 51.2 of 128 beside g0, in 64
+  expectSpan(*graph, timeline, "g1", 140.8, 332.8);
+  expectSpan(*graph, timeline, "y1", 140.8, 300.8); // all of it
+  expectSpan(*graph, timeline, "b1", 300.8, 332.8);
+  expectSpan(*graph, timeline, "y2", 332.8, 460.8); // none of it
+  EXPECT_NEAR(timeline.exposed(), 76.8, 1e-6);
+}
+
 TEST(Timeline, SaysWhatPrefetchHides) {
   auto graph = parse(kTwoGathers);
   Exposed exposed = exposedMs(*graph, unitMachine());
