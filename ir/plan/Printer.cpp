@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text form of a plan: spaces, buffers with addresses and half-open lifetimes, tables,
-// commands.
+// The text form of a plan: spaces, buffers with addresses and half-open lifetimes, tables, commands.
+//   %5.w+256+rank*1024#2:f32[256]   an operand: buffer, bytes from its start, the rank's slice, which
+//                                   content (Ref.version), type
+//   wait e3(by 12)                  on the event that the command at position 12 signals
 #include "ir/base/Tensor.h"
 #include "ir/plan/Plan.h"
 #include "ir/plan/Text.h"
@@ -147,6 +149,8 @@ private:
       os_ << '+' << ref.offset();
     if (ref.rank_stride())
       os_ << "+rank*" << ref.rank_stride();
+    if (ref.version())
+      os_ << '#' << ref.version();
     os_ << ':' << typeText(ref.dtype(), ref.dims());
     if (ref.strides_size()) {
       os_ << '{';

@@ -16,7 +16,7 @@ static uint64_t largestOf(const plan::Plan &plan, plan::BufferKind kind) {
 }
 
 void printComparison(ArrayRef<plan::Plan> plans, ArrayRef<std::string> names, raw_ostream &os) {
-  os << "memory of a rank, each kind when it is largest (not all at the same time)\n";
+  os << "memory of a rank, each kind when it is largest; in flight: buckets that are gathered or reduced\n";
   Table memory({{"plan", Table::Flexible},
                 {"ranks", Table::Right},
                 {"stage", Table::Right},
@@ -24,7 +24,7 @@ void printComparison(ArrayRef<plan::Plan> plans, ArrayRef<std::string> names, ra
                 {"gradients", Table::Right},
                 {"optimizer", Table::Right},
                 {"activations", Table::Right},
-                {"buckets", Table::Right},
+                {"in flight", Table::Right},
                 {"in all", Table::Right}});
   for (auto [plan, name] : zip_equal(plans, names))
     memory.add({printable(name), utostr(plan.ranks()), utostr(plan.zero()),

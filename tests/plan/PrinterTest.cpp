@@ -31,7 +31,7 @@ TEST(PlanPrinter, SaysAddressesLifetimesAndWaits) {
              "    0 compute fused            %1.x:f32[2,3], %2.layer.0:f32[2,3] -> %7.y:f32[2,3] "
              "body=\"t0: f32 = x0 * x1;\" outputs=\"t0\" signal e0");
   expectLine(out,
-             "    3 gather  fused            %7.y:f32[2,3], %1.x:f32[2,3] -> "
+             "    3 gather  fused            %7.y#1:f32[2,3], %1.x:f32[2,3] -> "
              "%3.layer.0.grad:f32[2,3] body=\"t0: f32 = 2 * x0 * x1;\" outputs=\"t0\" wait e0(by 0)");
 }
 
