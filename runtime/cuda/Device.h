@@ -2,10 +2,12 @@
 // One GPU as this process uses it: its handles, its compiled kernels, its fault record.
 #pragma once
 
+#include "runtime/cuda/Scratch.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -28,6 +30,8 @@ public:
   int multiprocessors() const { return multiprocessors_; }
   cublasLtHandle_t blas() const { return blas_; }
   FaultRecord *fault() const { return fault_; } ///< device memory
+  /// Of stream `stream` of a plan (Command.stream): its commands share it, for they run one after another.
+  Scratch &scratch(unsigned stream) { return scratch_[stream]; }
 
   /// A function of CUDA C++ source by NVRTC, for this device: cached in memory by source, and on disk under its hash. `name` is
   /// extern "C". The returned handle lives as long as the device. (cudaKernel_t: launched by cudaLaunchKernelExC.)
@@ -37,6 +41,9 @@ protected:
   int ordinal_ = 0, multiprocessors_ = 0;
   cublasLtHandle_t blas_ = nullptr;
   FaultRecord *fault_ = nullptr;
+
+private:
+  std::map<unsigned, Scratch> scratch_;
 };
 
 /// success, or "CALL: what the driver says".
