@@ -13,7 +13,7 @@ struct ExecutorOptions {
   /// The group that runs the plan together; outlives the executor. Null: one rank.
   Communicator *communicator = nullptr;
   /// Every buffer in memory of its own, but those that a command overwrites in place: what the plan lays over each other
-  /// cannot disturb each other (`--check-races`).
+  /// cannot disturb each other (`--check-races`). What lives in one program only is NaN each time that this starts.
   bool disjoint = false;
   /// Not 0: a random pause before each command, on each stream, of this seed: missing waits come to light.
   uint64_t delaySeed = 0;

@@ -145,6 +145,7 @@ llvm::Error HostExecutor::takeFailure() {
 llvm::Error HostExecutor::run(int program) {
   assert(program >= 0 && program < plan_.programs_size());
   run_ = nextRun(run_);
+  memory_->forget(program);
   for (size_t i = 1; i < streams_.size(); ++i)
     if (!streams_[i]->programs[program].empty())
       threads_[i - 1]->start(program);

@@ -54,12 +54,11 @@ llvm::IntEqClasses tiedBuffers(const plan::Plan &plan) {
 }
 
 /// Groups of tied buffers end to end, with a gap between them.
-llvm::Expected<Layout> apart(const plan::Plan &plan) {
+llvm::Expected<Layout> apart(const plan::Plan &plan, const llvm::IntEqClasses &classes) {
   struct Group {
     uint64_t low = UINT64_MAX, high = 0, start = 0;
     bool placed = false;
   };
-  llvm::IntEqClasses classes = tiedBuffers(plan);
   std::vector<Group> groups(classes.getNumClasses());
   for (int i = 0; i < plan.buffers_size(); ++i) {
     Group &group = groups[classes[i]];
@@ -86,6 +85,27 @@ llvm::Expected<Layout> apart(const plan::Plan &plan) {
   return layout;
 }
 
+/// Buffers of groups that live within one program only, by program.
+std::vector<std::vector<uint32_t>> passingBuffers(const plan::Plan &plan, const llvm::IntEqClasses &classes) {
+  std::vector<std::vector<uint32_t>> passing(plan.programs_size());
+  uint64_t begin = 0;
+  for (int p = 0; p < plan.programs_size(); ++p) {
+    uint64_t end = begin + plan.programs(p).commands_size();
+    auto isInside = [&](const plan::Buffer &buffer) {
+      return !buffer.persistent() && buffer.first() >= begin && buffer.last() <= end;
+    };
+    std::vector<bool> stays(classes.getNumClasses());
+    for (int i = 0; i < plan.buffers_size(); ++i)
+      if (!isInside(plan.buffers(i)))
+        stays[classes[i]] = true;
+    for (int i = 0; i < plan.buffers_size(); ++i)
+      if (!stays[classes[i]])
+        passing[p].push_back(i);
+    begin = end;
+  }
+  return passing;
+}
+
 } // namespace
 
 llvm::Expected<Memory> Memory::create(const plan::Plan &plan, bool disjoint) {
@@ -95,7 +115,10 @@ llvm::Expected<Memory> Memory::create(const plan::Plan &plan, bool disjoint) {
   for (const plan::Buffer &buffer : plan.buffers())
     if (llvm::Error e = checkBuffer(plan, buffer))
       return e;
-  llvm::Expected<Layout> layout = disjoint ? apart(plan) : asPlanned(plan);
+  llvm::IntEqClasses classes(0);
+  if (disjoint)
+    classes = tiedBuffers(plan);
+  llvm::Expected<Layout> layout = disjoint ? apart(plan, classes) : asPlanned(plan);
   if (!layout)
     return layout.takeError();
   Memory memory;
@@ -107,6 +130,11 @@ llvm::Expected<Memory> Memory::create(const plan::Plan &plan, bool disjoint) {
   }
   for (int i = 0; i < plan.buffers_size(); ++i)
     memory.buffers_.push_back(memory.arenas_[plan.buffers(i).space()].data() + layout->offsets[i]);
+  memory.forgotten_.resize(plan.programs_size());
+  if (disjoint)
+    for (auto [parts, buffers] : llvm::zip(memory.forgotten_, passingBuffers(plan, classes)))
+      for (uint32_t i : buffers)
+        parts.push_back({memory.buffers_[i], size_t(plan.buffers(i).bytes())});
   return memory;
 }
 

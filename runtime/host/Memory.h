@@ -4,6 +4,8 @@
 
 #include "ir/plan/Plan.h"
 #include "runtime/Arena.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <cstring>
 #include <vector>
 
 namespace shardc::host {
@@ -16,10 +18,17 @@ public:
   static llvm::Expected<Memory> create(const plan::Plan &plan, bool disjoint);
   char *operator[](uint32_t buffer) const { return buffers_[buffer]; }
   size_t size() const { return buffers_.size(); }
+  /// Before a program runs: where memory is disjoint, fills all that lives in this program only with NaN, so that what is
+  /// read before it is written is not what an earlier run left.
+  void forget(int program) {
+    for (llvm::MutableArrayRef<char> part : forgotten_[program])
+      std::memset(part.data(), 0xff, part.size());
+  }
 
 private:
   std::vector<Arena> arenas_;   // by space
   std::vector<char *> buffers_; // by index in the plan
+  std::vector<std::vector<llvm::MutableArrayRef<char>>> forgotten_; // by program
 };
 
 } // namespace shardc::host

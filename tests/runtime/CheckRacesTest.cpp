@@ -6,6 +6,7 @@
 #include "tests/runtime/KernelHarness.h"
 #include "tests/runtime/RankPlan.h"
 #include "gtest/gtest.h"
+#include <cmath>
 
 namespace shardc {
 namespace {
@@ -105,6 +106,26 @@ TEST(CheckRaces, MemoryThatACommandOverwritesInPlaceStaysShared) {
         EXPECT_LT(first + plan.buffers(a).bytes(), second) << a << " " << b;
       }
     }
+}
+
+TEST(CheckRaces, DisjointMemoryForgets) {
+  plan::Plan plan = smallPlan();
+  // The gradient is read before it is written: in planned memory it is that of the step before.
+  plan.mutable_programs(0)->mutable_commands()->SwapElements(1, 3);
+  *command(plan, 0, 1).mutable_inputs(0) = smallRef(kSquares, {2, 3});
+  for (bool disjoint : {false, true}) {
+    ExecutorOptions options;
+    options.disjoint = disjoint;
+    auto executor = Executor::create(plan, options);
+    ASSERT_TRUE(bool(executor)) << host::messageOf(executor.takeError());
+    auto *x = static_cast<float *>((*executor)->buffer(kX)), *w = static_cast<float *>((*executor)->buffer(kParameters));
+    x[0] = w[0] = 1;
+    for (int step = 0; step < 2; ++step) {
+      ASSERT_EQ(host::messageOf((*executor)->run(0)), "");
+      ASSERT_EQ(host::messageOf((*executor)->run(1)), ""); // the gradient lives across this border
+      EXPECT_EQ(std::isnan(w[0]), disjoint);
+    }
+  }
 }
 
 } // namespace
