@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU as this process uses it: its handles, its compiled kernels, its fault record.
+// One GPU as one rank uses it: its handles, its compiled kernels, its fault record.
 #pragma once
 
-#include "runtime/cuda/Scratch.h"
 #include "llvm/Support/Error.h"
+#include "runtime/cuda/FaultRecord.h"
+#include "runtime/cuda/Scratch.h"
 #include <cstdint>
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace shardc::cuda {
 
-/// What a running kernel found wrong in its data (an index out of range), in device memory. The first report stays.
-struct FaultRecord {
-  int raised;      ///< 0, then 1
-  int command;     ///< FaultSite::id of the command that reports
-  long long value, low, high;
-};
-
+/// Every thread that calls CUDA for it must have called cudaSetDevice(ordinal()) before; `create` does so for its own.
 class Device {
 public:
   /// Errors: no driver, no such device, a device that kernels were not built for.
   static llvm::Expected<std::unique_ptr<Device>> create(int ordinal);
+  /// "" where `create` of device 0 can succeed; else why not, in a few words.
+  static std::string whyNone();
   virtual ~Device() = default;
 
   int ordinal() const { return ordinal_; }
@@ -37,12 +35,21 @@ public:
   /// extern "C". The returned handle lives as long as the device. (cudaKernel_t: launched by cudaLaunchKernelExC.)
   virtual llvm::Expected<cudaKernel_t> compile(llvm::StringRef source, llvm::StringRef name) = 0;
 
+  /// A number for FaultRecord::site: "PLACE: WHAT out of range: got ..." is what the user reads. Called when binding.
+  int faultSite(llvm::StringRef place, llvm::StringRef what = "index");
+  /// "PLACE: WHAT out of range: got V, wanted LOW to HIGH - 1". Requires: raised.
+  std::string message(const FaultRecord &record) const;
+
 protected:
   int ordinal_ = 0, multiprocessors_ = 0;
   cublasLtHandle_t blas_ = nullptr;
   FaultRecord *fault_ = nullptr;
 
 private:
+  struct Site {
+    std::string place, what;
+  };
+  std::vector<Site> sites_;
   std::map<unsigned, Scratch> scratch_;
 };
 

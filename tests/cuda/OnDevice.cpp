@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cuda/OnDevice.h"
+#include "ir/ops/Reference.h"
+#include "ir/plan/Scalars.h"
+#include "runtime/cuda/Kernel.h"
+#include "runtime/host/Fault.h"
+#include "tests/ops/PrepareKernel.h"
+#include <cstring>
+
+namespace shardc::test {
+
+cuda::Device *sharedDevice() {
+  static cuda::Device *device = [] {
+    if (!cuda::Device::whyNone().empty())
+      return static_cast<cuda::Device *>(nullptr);
+    auto created = cuda::Device::create(0);
+    if (created)
+      return created->release(); // lives as long as the process
+    ADD_FAILURE() << llvm::toString(created.takeError());
+    return static_cast<cuda::Device *>(nullptr);
+  }();
+  return device;
+}
+
+DeviceMemory::DeviceMemory(const void *from, size_t bytes) : bytes_(bytes) {
+  EXPECT_EQ(cudaMalloc(&data_, std::max<size_t>(bytes, 1)), cudaSuccess);
+  EXPECT_EQ(from ? cudaMemcpy(data_, from, bytes, cudaMemcpyDefault) : cudaMemset(data_, 0, bytes), cudaSuccess);
+}
+DeviceMemory::~DeviceMemory() { cudaFree(data_); }
+void DeviceMemory::get(void *to) const { EXPECT_EQ(cudaMemcpy(to, data_, bytes_, cudaMemcpyDefault), cudaSuccess); }
+
+namespace {
+
+/// The memory of a prepared kernel on the device; its binding points there.
+class Moved {
+public:
+  explicit Moved(PreparedKernel &prepared) : prepared_(prepared) {
+    for (auto *memories : {&prepared.in, &prepared.out})
+      for (KernelMemory &memory : *memories)
+        blocks_.push_back({&memory, std::make_unique<DeviceMemory>(memory.bytes.data(), memory.bytes.size() * 8)});
+    for (host::Array &array : prepared.binding.in)
+      array.data = moved(array.data);
+    for (host::Array &array : prepared.binding.out)
+      array.data = moved(array.data);
+  }
+  void back() {
+    for (auto &[memory, block] : blocks_)
+      block->get(memory->bytes.data());
+  }
+
+private:
+  void *moved(void *data) const {
+    for (auto &[memory, block] : blocks_)
+      if (data == memory->bytes.data())
+        return block->data();
+    return nullptr; // absent
+  }
+  PreparedKernel &prepared_;
+  std::vector<std::pair<KernelMemory *, std::unique_ptr<DeviceMemory>>> blocks_;
+};
+
+llvm::Error launch(PreparedKernel &prepared, llvm::ArrayRef<double> scalars) {
+  cuda::Device &device = *sharedDevice();
+  host::Fault unused;
+  DeviceMemory deviceScalars(scalars.data(), scalars.size() * sizeof(double));
+  Moved moved(prepared);
+  prepared.binding.scalars = static_cast<const double *>(deviceScalars.data());
+  prepared.binding.fault = &unused;
+  cuda::Bind bind = cuda::findKernel(prepared.command.kernel());
+  if (!bind)
+    return llvm::createStringError("no CUDA kernel '%s'", prepared.command.kernel().c_str());
+  auto kernel = bind(prepared.binding, device);
+  if (!kernel)
+    return kernel.takeError();
+  cudaStream_t stream;
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  llvm::Error error = (*kernel)->launch(stream);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  cudaStreamDestroy(stream);
+  cuda::FaultRecord fault;
+  EXPECT_EQ(cudaMemcpy(&fault, device.fault(), sizeof fault, cudaMemcpyDefault), cudaSuccess);
+  EXPECT_EQ(cudaMemset(device.fault(), 0, sizeof fault), cudaSuccess);
+  moved.back();
+  if (!error && fault.raised)
+    return llvm::createStringError("%s", device.message(fault).c_str());
+  return error;
+}
+
+bool sameBits(const Tensor &a, const Tensor &b) {
+  return std::memcmp(a.bytes(), b.bytes(), a.numElements() * byteSize(a.dtype())) == 0;
+}
+
+} // namespace
+
+llvm::Expected<Tensors> runOnDevice(const Op &op, TensorArgs operands, llvm::ArrayRef<double> scalars, bool strided) {
+  if (!hasKernel(op))
+    return evaluateOp(op, operands);
+  Tensors first;
+  for (int time = 0; time < 2; ++time) {
+    std::unique_ptr<PreparedKernel> prepared = prepareKernel(op, operands, strided);
+    if (llvm::Error error = launch(*prepared, scalars))
+      return error;
+    Tensors results = prepared->results();
+    if (time == 0)
+      first = std::move(results);
+    else
+      for (unsigned i = 0; i < first.size(); ++i)
+        if (!sameBits(first[i], results[i]))
+          return llvm::createStringError("%s: result %u: two runs differ", op.mnemonic().str().c_str(), i);
+  }
+  return first;
+}
+
+} // namespace shardc::test

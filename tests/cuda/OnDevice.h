@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device that tests share, and one op on it.
+#pragma once
+
+#include "runtime/cuda/Device.h"
+#include "tests/ops/Harness.h"
+#include "gtest/gtest.h"
+
+namespace shardc::test {
+
+/// The first device, opened once; null where there is none.
+cuda::Device *sharedDevice();
+
+/// Tests that need a device: skipped, by name, where there is none.
+#define SHARDC_NEEDS_DEVICE()                                                                                          \
+  if (!shardc::test::sharedDevice())                                                                                   \
+  GTEST_SKIP() << "no CUDA device: " << shardc::cuda::Device::whyNone()
+
+/// `bytes` of device memory, with a copy of `from` (null: zeros). Freed at the end.
+class DeviceMemory {
+public:
+  DeviceMemory(const void *from, size_t bytes);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory &) = delete;
+  void *data() const { return data_; }
+  void get(void *to) const;
+
+private:
+  void *data_ = nullptr;
+  size_t bytes_;
+};
+
+/// Runs an op by its CUDA kernel, pointwise ones as a fused group of one, on memory as prepareKernel lays it out. Twice, and an
+/// error if the two results differ in a bit, or if the kernel raised a fault. Ops without a kernel run by the reference.
+llvm::Expected<llvm::SmallVector<Tensor, 1>> runOnDevice(const Op &op, llvm::ArrayRef<const Tensor *> operands,
+                                                         llvm::ArrayRef<double> scalars, bool strided);
+
+} // namespace shardc::test
