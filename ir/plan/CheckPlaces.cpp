@@ -31,7 +31,9 @@ public:
     if (holding.role == Holding::None && ref.rank_stride())
       return userError("slice of a rank: " + describeBuffer(plan_, ref.buffer()) +
                        " holds no bucket");
-    if (holding.role == Holding::None || bytes.empty())
+    if (holding.role == Holding::None)
+      return checkPart(ref, write);
+    if (bytes.empty())
       return Error::success();
     const plan::Bucket &bucket = plan_.buckets(holding.bucket);
     if (holding.role != Holding::State && ref.dtype() != bucket.dtype())
@@ -51,6 +53,15 @@ public:
   }
 
 private:
+  /// Reading a part of an array is said by strides; scalars have none.
+  Error checkPart(const plan::Ref &ref, bool write) const {
+    if (write || ref.strides_size() || !ref.dims_size() || isAllOf(plan_, ref))
+      return Error::success();
+    return userError("reads a part of " + describeBuffer(plan_, ref.buffer()) +
+                     " without strides: got " + Twine(numBytes(ref)) + " of " +
+                     Twine(plan_.buffers(ref.buffer()).bytes()) + " bytes");
+  }
+
   /// Slice r of a buffer that holds the whole bucket.
   bool isRankSlice(const plan::Ref &ref, const plan::Bucket &bucket) const {
     return ref.rank_stride() && touchedBytes(ref)->begin == 0 && !holdings_[ref.buffer()].slice &&

@@ -41,7 +41,9 @@ plan::Ref CommandWriter::ref(const Value *value) const {
   Layout layout = sequence_.layoutOf(value);
   const Type &type = value->type();
   plan::Ref ref = denseRef(storage_.locationOf(sequence_, value), type.dtype, type.dims);
-  if (!layoutFits(layout, type.dims, kContiguous))
+  // Strides are left out where all of an array is meant, or a place in a bucket.
+  bool part = layout.root->type().numBytes() != type.numBytes() && !storage_.holdsBucket(ref.buffer());
+  if (part || !layoutFits(layout, type.dims, kContiguous))
     for (int64_t stride : layout.strides)
       ref.add_strides(stride);
   return ref;

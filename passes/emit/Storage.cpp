@@ -260,6 +260,11 @@ int Storage::findDying(const Sequence &sequence, const Op &op, unsigned result, 
   return -1;
 }
 
+bool Storage::holdsBucket(uint32_t buffer) const {
+  plan::BufferKind kind = plan_.buffers(buffer).kind();
+  return kind == plan::PARAMETER || kind == plan::GRADIENT || kind == plan::OPTIMIZER_STATE || kind == plan::COMMUNICATION;
+}
+
 int Storage::overwritten(const Op &op, unsigned result) const {
   auto found = overwritten_.find({&op, result});
   return found == overwritten_.end() ? -1 : found->second;
