@@ -11,12 +11,11 @@ static BucketPart heldPart(const plan::Plan &plan, Executor &executor, const pla
                            bool onlySliceIsValid) {
   const int64_t elements = bucket.elements(), slice = elements / std::max<int64_t>(plan.ranks(), 1);
   const int64_t size = byteSize(DType(bucket.dtype())), begin = int64_t(executor.rank()) * slice;
-  char *data = static_cast<char *>(executor.buffer(buffer));
   if (plan.buffers(buffer).bytes() < uint64_t(elements * size))
-    return {data, begin, begin + slice};
+    return {&executor, uint32_t(buffer), 0, begin, begin + slice};
   if (onlySliceIsValid)
-    return {data + begin * size, begin, begin + slice};
-  return {data, 0, elements};
+    return {&executor, uint32_t(buffer), uint64_t(begin * size), begin, begin + slice};
+  return {&executor, uint32_t(buffer), 0, 0, elements};
 }
 
 BucketPart heldParameters(const plan::Plan &plan, Executor &executor, const plan::Bucket &bucket) {
@@ -28,23 +27,55 @@ BucketPart heldGradients(const plan::Plan &plan, Executor &executor, const plan:
   return heldPart(plan, executor, bucket, bucket.gradient_buffer(), onlySliceIsValid);
 }
 
-llvm::Error visitBucket(const plan::Bucket &bucket, const BucketPart &held, Communicator &communicator,
-                        llvm::function_ref<void(const char *, int64_t, int64_t)> visit) {
+namespace {
+
+using Visit = llvm::function_ref<void(const char *, int64_t, int64_t)>;
+
+/// A part in pieces of host memory.
+class Pieces {
+public:
+  Pieces(const BucketPart &held, int64_t size) : held_(held), size_(size), data_(held.data()) {}
+  /// `count` elements from `first` on, counted from the part's start: where they lie, or copied to `room`.
+  llvm::Expected<char *> at(int64_t first, int64_t count, char *room) {
+    if (data_)
+      return data_ + first * size_;
+    if (llvm::Error error = held_.executor->read(held_.buffer, held_.offset + first * size_, room, count * size_))
+      return error;
+    return room;
+  }
+
+private:
+  const BucketPart &held_;
+  int64_t size_;
+  char *data_;
+};
+
+} // namespace
+
+llvm::Error visitBucket(const plan::Bucket &bucket, const BucketPart &held, Communicator &communicator, Visit visit) {
   const int64_t elements = bucket.elements(), size = byteSize(DType(bucket.dtype()));
   const unsigned rank = communicator.rank();
-  if (held.end - held.begin == elements) {
-    if (rank == 0)
-      visit(held.data, 0, elements);
+  const bool isWhole = held.end - held.begin == elements;
+  if (isWhole && rank != 0)
+    return llvm::Error::success();
+  if (char *data = held.data(); isWhole && data) {
+    visit(data, 0, elements);
     return llvm::Error::success();
   }
-  constexpr int64_t kPiece = 1 << 18;
-  const int64_t slice = elements / communicator.size();
-  std::unique_ptr<char[]> others(new char[std::min(kPiece, slice) * size]);
-  for (unsigned owner = 0; owner < communicator.size(); ++owner)
-    for (int64_t done = 0; done < slice; done += kPiece) {
-      int64_t n = std::min(kPiece, slice - done);
-      char *piece = owner == rank ? held.data + done * size : others.get();
-      if (!communicator.broadcast(/*channel=*/0, piece, n * size, owner))
+  const int64_t slice = isWhole ? elements : elements / communicator.size();
+  std::unique_ptr<char[]> room(new char[std::min(kBucketPiece, slice) * size]);
+  Pieces pieces(held, size);
+  for (unsigned owner = 0; owner < (isWhole ? 1 : communicator.size()); ++owner)
+    for (int64_t done = 0; done < slice; done += kBucketPiece) {
+      int64_t n = std::min(kBucketPiece, slice - done);
+      char *piece = room.get();
+      if (owner == rank) {
+        auto own = pieces.at(done, n, room.get());
+        if (!own)
+          return own.takeError();
+        piece = *own;
+      }
+      if (!isWhole && !communicator.broadcast(/*channel=*/0, piece, n * size, owner))
         return groupError(communicator);
       if (rank == 0)
         visit(piece, owner * slice + done, n);

@@ -9,10 +9,18 @@ namespace shardc {
 
 class Communicator;
 
-/// Elements [begin, end) of a bucket; `data` is where element `begin` lies.
+/// Elements [begin, end) of a bucket, in memory of an executor.
 struct BucketPart {
-  char *data = nullptr;
-  int64_t begin = 0, end = 0;
+  Executor *executor;
+  uint32_t buffer;
+  uint64_t offset; ///< bytes from the buffer's start to element `begin`
+  int64_t begin, end;
+
+  /// Where element `begin` lies; null on a device.
+  char *data() const {
+    char *start = static_cast<char *>(executor->buffer(buffer));
+    return start ? start + offset : nullptr;
+  }
 };
 
 /// The parameters that this rank's executor holds: the whole bucket or slice r, as the buffer's size says. Requires: the
@@ -21,6 +29,9 @@ BucketPart heldParameters(const plan::Plan &plan, Executor &executor, const plan
 /// The gradients that are sums over all ranks once the micro-steps are done. Stage 0: all, else slice r. Requires: the
 /// bucket has a gradient buffer.
 BucketPart heldGradients(const plan::Plan &plan, Executor &executor, const plan::Bucket &bucket);
+
+/// Elements that pass through host memory at one time, on their way from or to others' memory.
+constexpr int64_t kBucketPiece = 1 << 18;
 
 /// Shows rank 0 all elements of a bucket in ascending order, in pieces [first, first + count). Where ranks hold slices, they
 /// send them on channel 0, a small piece at a time, so that nobody needs room for a bucket. All ranks call it, with what

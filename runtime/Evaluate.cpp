@@ -40,11 +40,11 @@ llvm::Expected<Evaluation> Evaluation::create(const plan::Plan &plan, Executor &
   return Evaluation(plan, executor, communicator, data, *program, rows->count);
 }
 
-void Evaluation::feed(int64_t batch) {
+llvm::Error Evaluation::feed(int64_t batch) {
   int64_t first = batch * batch_, n = std::min(batch_, rows_ - first);
   std::iota(batchRows_.begin(), batchRows_.begin() + n, first);
   llvm::ArrayRef<int64_t> rows(batchRows_.data(), n);
-  n == batch_ ? inputs_.feed(rows) : inputs_.feedPadded(rows);
+  return n == batch_ ? inputs_.feed(rows) : inputs_.feedPadded(rows);
 }
 
 llvm::Expected<EvalReport> Evaluation::run() {
@@ -54,14 +54,18 @@ llvm::Expected<EvalReport> Evaluation::run() {
   for (int64_t first = 0; first < batches; first += ranks) {
     int64_t batch = first + communicator_->rank();
     bool isOver = batch >= batches; // others still have one
-    feed(isOver ? 0 : batch);
+    if (llvm::Error error = feed(isOver ? 0 : batch))
+      return error;
     if (llvm::Error error = executor_->run(program_.index))
       return error;
     if (isOver)
       continue;
-    totals[0] += program_.lossSum.read();
-    totals[1] += program_.lossCount.read();
-    totals[2] += program_.correct ? program_.correct.read() : 0;
+    auto results = program_.read();
+    if (!results)
+      return results.takeError();
+    totals[0] += results->lossSum;
+    totals[1] += results->lossCount;
+    totals[2] += results->correct;
   }
   if (!communicator_->allReduce(/*channel=*/0, totals, 3, DType::F64))
     return groupError(*communicator_);

@@ -32,7 +32,7 @@ public:
 private:
   Evaluation(const plan::Plan &plan, Executor &executor, Communicator &communicator, const Dataset &data,
              StepProgram program, int64_t rows);
-  void feed(int64_t batch);
+  llvm::Error feed(int64_t batch);
 
   Executor *executor_;
   Communicator *communicator_;

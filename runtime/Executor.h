@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes a plan on the host: binds every command to a kernel at load, then only issues them.
+// Executes a plan: binds every command to a kernel at load, then only issues them.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -19,22 +19,28 @@ struct ExecutorOptions {
   uint64_t delaySeed = 0;
 };
 
-/// One rank. Each stream of the plan that has commands runs on a thread of its own (the first on the caller's). Owns the arenas of its spaces. Requires: `plan` is sound (checkPlan) and outlives it.
+/// One rank. Owns the arenas of its spaces. Requires: `plan` is sound (checkPlan) and outlives it. One thread uses it.
 /// After `create` no function allocates, looks a name up or decides anything.
 class Executor {
 public:
+  /// On the host: each stream of the plan that has commands runs on a thread of its own (the first on the caller's).
   /// Binds all programs; an unknown kernel or a shape that a kernel does not take is an error with the command's place.
   static llvm::Expected<std::unique_ptr<Executor>> create(const plan::Plan &plan, const ExecutorOptions &options = {});
   virtual ~Executor() = default;
 
-  /// Start of a buffer in this rank's memory.
+  /// Start of a buffer in this rank's memory; null where that is on a device. `write` and `read` serve both.
   virtual void *buffer(uint32_t index) = 0;
-  /// Start of an operand: of this rank's slice, where it has a rank stride.
+  /// Bytes [offset, offset + bytes) of a buffer; done on return. Requires: inside the buffer. Errors: of a device.
+  virtual llvm::Error write(uint32_t buffer, uint64_t offset, const void *from, uint64_t bytes);
+  virtual llvm::Error read(uint32_t buffer, uint64_t offset, void *to, uint64_t bytes);
+  /// Where an operand starts in its buffer: this rank's slice, where it has a rank stride.
+  uint64_t offsetOf(const plan::Ref &ref) const { return ref.offset() + rank() * ref.rank_stride(); }
+  /// The same as an address. Requires: host memory.
   void *at(const plan::Ref &ref) {
-    return static_cast<char *>(buffer(ref.buffer())) + ref.offset() + rank() * ref.rank_stride();
+    return static_cast<char *>(buffer(ref.buffer())) + offsetOf(ref);
   }
   virtual unsigned rank() const = 0;
-  /// The f64[kNumScalars] array (ir/plan/Scalars.h).
+  /// The f64[kNumScalars] array (ir/plan/Scalars.h), in host memory; a device takes it over at each run.
   virtual double *scalars() = 0;
   /// Index of a program by name, -1 if there is none; look up once.
   virtual int program(llvm::StringRef name) const = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Inputs.h"
 #include "ir/base/Error.h"
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -41,27 +42,49 @@ bool canPad(const plan::Plan &plan) {
   return false;
 }
 
-Inputs::Inputs(const plan::Plan &plan, Executor &executor, const Dataset &data) : plan_(&plan), data_(&data) {
-  for (const plan::Input &input : plan.inputs())
-    buffers_.push_back(executor.buffer(input.buffer()));
+Inputs::Inputs(const plan::Plan &plan, Executor &executor, const Dataset &data)
+    : plan_(&plan), executor_(&executor), data_(&data) {
+  for (const plan::Input &input : plan.inputs()) {
+    Dims dims(input.dims().begin(), input.dims().end());
+    Target target{input.buffer(), uint64_t(numElements(dims) * byteSize(DType(input.dtype()))), {}, nullptr};
+    target.memory = executor.buffer(input.buffer());
+    if (!target.memory) {
+      target.staged.resize(std::max<uint64_t>(target.bytes, 1));
+      target.memory = target.staged.data();
+    }
+    targets_.push_back(std::move(target));
+  }
 }
 
-void Inputs::feed(llvm::ArrayRef<int64_t> rows) const {
-  for (size_t i = 0; i < buffers_.size(); ++i)
-    data_->copyRows(i, rows, buffers_[i]);
+void Inputs::copyRows(llvm::ArrayRef<int64_t> rows) {
+  for (size_t i = 0; i < targets_.size(); ++i)
+    data_->copyRows(i, rows, targets_[i].memory);
 }
 
-void Inputs::feedPadded(llvm::ArrayRef<int64_t> rows) const {
+llvm::Error Inputs::send() {
+  for (const Target &target : targets_)
+    if (!target.staged.empty())
+      if (llvm::Error error = executor_->write(target.buffer, 0, target.memory, target.bytes))
+        return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Inputs::feed(llvm::ArrayRef<int64_t> rows) {
+  copyRows(rows);
+  return send();
+}
+
+llvm::Error Inputs::feedPadded(llvm::ArrayRef<int64_t> rows) {
   assert(!rows.empty() && canPad(*plan_));
-  feed(rows);
-  for (size_t i = 0; i < buffers_.size(); ++i) {
+  copyRows(rows);
+  for (size_t i = 0; i < targets_.size(); ++i) {
     const plan::Input &input = plan_->inputs(i);
     DType dtype = DType(input.dtype());
     int64_t elements =
         numElements(llvm::ArrayRef<int64_t>(input.dims().data(), input.dims_size()).drop_front());
     int64_t rowBytes = elements * byteSize(dtype);
     for (int64_t row = rows.size(); row < int64_t(plan_->batch()); ++row) {
-      char *target = static_cast<char *>(buffers_[i]) + row * rowBytes;
+      char *target = static_cast<char *>(targets_[i].memory) + row * rowBytes;
       if (!input.has_ignore())
         std::memcpy(target, target - rowBytes, rowBytes);
       else if (dtype == DType::I32)
@@ -70,6 +93,7 @@ void Inputs::feedPadded(llvm::ArrayRef<int64_t> rows) const {
         std::fill_n(reinterpret_cast<int64_t *>(target), elements, input.ignore());
     }
   }
+  return send();
 }
 
 } // namespace shardc

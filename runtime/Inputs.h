@@ -20,16 +20,26 @@ public:
   Inputs(const plan::Plan &plan, Executor &executor, const Dataset &data);
 
   /// Copies rows into the inputs' buffers. Allocates nothing. Requires: as many rows as the plan's
-  /// batch.
-  void feed(llvm::ArrayRef<int64_t> rows) const;
+  /// batch. Errors: of a device.
+  llvm::Error feed(llvm::ArrayRef<int64_t> rows);
 
   /// As `feed`, for 1 to batch rows: the rest of the batch repeats the last row, with targets that
   /// are ignored. Requires: canPad.
-  void feedPadded(llvm::ArrayRef<int64_t> rows) const;
+  llvm::Error feedPadded(llvm::ArrayRef<int64_t> rows);
 
 private:
+  struct Target { // of an input
+    uint32_t buffer;
+    uint64_t bytes;
+    std::vector<char> staged; ///< filled before it goes to a device; empty on the host
+    void *memory;             ///< the buffer on the host, or where `staged` lies
+  };
+  void copyRows(llvm::ArrayRef<int64_t> rows);
+  llvm::Error send();
+
   const plan::Plan *plan_;
-  std::vector<void *> buffers_; // by input
+  Executor *executor_;
+  std::vector<Target> targets_; // by input
   const Dataset *data_;
 };
 

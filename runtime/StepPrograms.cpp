@@ -13,18 +13,37 @@ template <typename T> static double readAs(const void *address) {
   return double(value);
 }
 
-double Result::read() const {
-  assert(address_);
+llvm::Error Result::read(double &value) const {
+  value = 0;
+  if (!executor_)
+    return llvm::Error::success();
+  char bytes[sizeof(double)] = {};
+  if (llvm::Error error = executor_->read(buffer_, offset_, bytes, byteSize(dtype_)))
+    return error;
   switch (dtype_) {
   case DType::F32:
-    return readAs<float>(address_);
+    value = readAs<float>(bytes);
+    break;
   case DType::F64:
-    return readAs<double>(address_);
+    value = readAs<double>(bytes);
+    break;
   case DType::I32:
-    return readAs<int32_t>(address_);
+    value = readAs<int32_t>(bytes);
+    break;
   default:
-    return readAs<int64_t>(address_);
+    value = readAs<int64_t>(bytes);
   }
+  return llvm::Error::success();
+}
+
+llvm::Expected<StepResults> StepProgram::read() const {
+  StepResults results;
+  std::pair<const Result &, double &> wanted[] = {
+      {lossSum, results.lossSum}, {lossCount, results.lossCount}, {correct, results.correct}, {gradNorm, results.gradNorm}};
+  for (auto &[result, value] : wanted)
+    if (llvm::Error error = result.read(value))
+      return error;
+  return results;
 }
 
 static llvm::Expected<Result> findResult(const plan::Plan &plan, Executor &executor,
@@ -41,7 +60,7 @@ static llvm::Expected<Result> findResult(const plan::Plan &plan, Executor &execu
                                             dtype == DType::I32 || dtype == DType::I64);
   if (!known || elements != 1 || ref.absent())
     return userError("plan: output " + program + "/" + name + " is no scalar that can be read");
-  return Result(executor.at(ref), dtype);
+  return Result(executor, ref.buffer(), executor.offsetOf(ref), dtype);
 }
 
 llvm::Expected<StepProgram> StepProgram::find(const plan::Plan &plan, Executor &executor,

@@ -11,14 +11,23 @@ namespace shardc {
 class Result {
 public:
   Result() = default;
-  /// Requires: `address` holds one element of `dtype` (f32, f64, i32 or i64).
-  Result(const void *address, DType dtype) : address_(address), dtype_(dtype) {}
-  explicit operator bool() const { return address_; }
-  double read() const;
+  /// Requires: `offset` of `buffer` holds one element of `dtype` (f32, f64, i32 or i64).
+  Result(Executor &executor, uint32_t buffer, uint64_t offset, DType dtype)
+      : executor_(&executor), buffer_(buffer), offset_(offset), dtype_(dtype) {}
+  explicit operator bool() const { return executor_; }
+  /// 0 where it is absent. Errors: of a device.
+  llvm::Error read(double &value) const;
 
 private:
-  const void *address_ = nullptr;
+  Executor *executor_ = nullptr;
+  uint32_t buffer_ = 0;
+  uint64_t offset_ = 0;
   DType dtype_ = DType::F32;
+};
+
+/// What a program left; 0 where it leaves none.
+struct StepResults {
+  double lossSum = 0, lossCount = 0, correct = 0, gradNorm = 0;
 };
 
 /// train, train_last, update or eval, bound. Absent results stay empty.
@@ -26,6 +35,7 @@ struct StepProgram {
   int index = -1;
   Result lossSum, lossCount, correct, gradNorm;
 
+  llvm::Expected<StepResults> read() const;
   static llvm::Expected<StepProgram> find(const plan::Plan &plan, Executor &executor,
                                           llvm::StringRef name);
 };

@@ -115,11 +115,15 @@ llvm::Expected<StepReport> Trainer::State::step(int64_t step) {
   int64_t micro = 0;
   for (int program : train.microSteps) {
     fillShardIndex(scalars, micro, communicator.size(), communicator.rank());
-    inputs.feed(order.rows(step, communicator.rank(), micro++));
+    if (llvm::Error error = inputs.feed(order.rows(step, communicator.rank(), micro++)))
+      return error;
     if (llvm::Error error = executor.run(program))
       return error;
   }
-  double sum = train.last.lossSum.read(), count = train.last.lossCount.read();
+  auto trained = train.last.read();
+  if (!trained)
+    return trained.takeError();
+  const double sum = trained->lossSum, count = trained->lossCount;
   report.loss = count > 0 ? sum / count : 0; // all targets ignored: no loss, no gradient
   if (options.stopOnNan && !std::isfinite(report.loss))
     return userError("step " + llvm::Twine(step + 1) + ": loss is not finite: got " +
@@ -132,7 +136,10 @@ llvm::Expected<StepReport> Trainer::State::step(int64_t step) {
       return error;
   if (llvm::Error error = executor.run(update.index))
     return error;
-  report.gradNorm = update.gradNorm ? update.gradNorm.read() : 0;
+  auto updated = update.read();
+  if (!updated)
+    return updated.takeError();
+  report.gradNorm = updated->gradNorm;
   double seconds = secondsSince(start);
   report.milliseconds = seconds * 1e3;
   report.samplesPerSecond = double(order.rowsPerStep()) / std::max(seconds, 1e-9);

@@ -109,7 +109,17 @@ llvm::Expected<StartingWeights> StartingWeights::open(const plan::Plan &plan, co
   return weights;
 }
 
-void StartingWeights::fill(Executor &executor) const {
+void StartingWeights::write(int index, int64_t first, int64_t count, char *to, DType dtype) const {
+  const Value &value = values_[index];
+  if (value.kind == Value::FromFile)
+    copyElements(value.elements, first, count, to, dtype);
+  else
+    initialize(plan_->parameters(index), index, value.kind == Value::Zero ? 0 : deviation_, seed_, first, count, to, dtype);
+}
+
+llvm::Error StartingWeights::fill(Executor &executor) const {
+  constexpr int64_t kPiece = 1 << 22; // elements on their way to a device
+  std::unique_ptr<char[]> room;
   for (int i = 0; i < plan_->parameters_size(); ++i) {
     const plan::Parameter &parameter = plan_->parameters(i);
     const plan::Bucket &bucket = plan_->buckets(parameter.bucket());
@@ -117,16 +127,24 @@ void StartingWeights::fill(Executor &executor) const {
       continue;
     BucketPart held = heldParameters(*plan_, executor, bucket);
     DType dtype = DType(bucket.dtype());
-    int64_t start = parameter.offset(), begin = std::max(start, held.begin);
-    int64_t count = std::min(start + numElements(dimsOf(parameter)), held.end) - begin;
-    if (count <= 0)
+    const int64_t start = parameter.offset(), begin = std::max(start, held.begin), size = byteSize(dtype);
+    const int64_t end = std::min(start + numElements(dimsOf(parameter)), held.end);
+    if (begin >= end)
       continue;
-    char *to = held.data + (begin - held.begin) * byteSize(dtype);
-    if (values_[i].kind == Value::FromFile)
-      copyElements(values_[i].elements, begin - start, count, to, dtype);
-    else
-      initialize(parameter, i, values_[i].kind == Value::Zero ? 0 : deviation_, seed_, begin - start, count, to, dtype);
+    if (char *data = held.data()) {
+      write(i, begin - start, end - begin, data + (begin - held.begin) * size, dtype);
+      continue;
+    }
+    if (!room)
+      room.reset(new char[kPiece * sizeof(double)]);
+    for (int64_t at = begin; at < end; at += kPiece) {
+      int64_t n = std::min(kPiece, end - at);
+      write(i, at - start, n, room.get(), dtype);
+      if (llvm::Error error = executor.write(held.buffer, held.offset + (at - held.begin) * size, room.get(), n * size))
+        return error;
+    }
   }
+  return llvm::Error::success();
 }
 
 } // namespace shardc

@@ -38,7 +38,8 @@ public:
   llvm::ArrayRef<std::string> initialised() const { return initialised_; }
 
   /// Fills what this rank has of each parameter; padding between them stays as it is. Several ranks may do so at once.
-  void fill(Executor &executor) const;
+  /// Errors: of the executor's device.
+  llvm::Error fill(Executor &executor) const;
 
 private:
   struct Value { ///< of one parameter
@@ -46,6 +47,8 @@ private:
     ElementSource elements;
   };
   StartingWeights(const plan::Plan &plan, const WeightsOptions &options);
+  /// Writes elements [first, first + count) of parameter `index`.
+  void write(int index, int64_t first, int64_t count, char *to, DType dtype) const;
   /// nullopt: there are none.
   llvm::Expected<std::optional<Value>> find(const plan::Parameter &parameter);
 

@@ -7,6 +7,7 @@
 #include "ir/plan/Scalars.h"
 #include "runtime/Executor.h"
 #include "runtime/comm/Communicator.h"
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -93,7 +94,19 @@ public:
       memory_.emplace_back((buffer.bytes() + 7) / 8);
   }
 
-  void *buffer(uint32_t index) override { return memory_[index].data(); }
+  void *buffer(uint32_t index) override { return onDevice ? nullptr : memory_[index].data(); }
+  llvm::Error write(uint32_t index, uint64_t offset, const void *from, uint64_t bytes) override {
+    if (deviceError)
+      return userError("cudaMemcpy: broken", "", Exit::Fault);
+    std::memcpy(inside(index, offset, bytes), from, bytes);
+    return llvm::Error::success();
+  }
+  llvm::Error read(uint32_t index, uint64_t offset, void *to, uint64_t bytes) override {
+    if (deviceError)
+      return userError("cudaMemcpy: broken", "", Exit::Fault);
+    std::memcpy(to, inside(index, offset, bytes), bytes);
+    return llvm::Error::success();
+  }
   double *scalars() override { return scalars_; }
   unsigned rank() const override { return communicator_ ? communicator_->rank() : 0; }
   int program(llvm::StringRef name) const override {
@@ -128,10 +141,17 @@ public:
     return llvm::Error::success();
   }
 
+  bool onDevice = false;    ///< its memory can only be read and written
+  bool deviceError = false; ///< each of which fails
   int64_t updates = 0, nanAtStep = -1, failAtStep = -1;
   int64_t runs[kPrograms] = {}; ///< how often each program ran
 
 private:
+  char *inside(uint32_t index, uint64_t offset, uint64_t bytes) {
+    uint64_t size = plan_.buffers(index).bytes();
+    assert(offset <= size && bytes <= size - offset && "outside the buffer");
+    return reinterpret_cast<char *>(memory_[index].data()) + offset;
+  }
   template <typename T> T *at(uint32_t index, int64_t element = 0) {
     return reinterpret_cast<T *>(memory_[index].data()) + element;
   }

@@ -16,7 +16,8 @@ using namespace shardc::test;
 
 namespace {
 
-constexpr int64_t kColumns = 43, kRows = 67; ///< with the vector it fills the bucket but for its end
+constexpr int64_t kColumns = 43,
+                  kRows = 67; ///< with the vector it fills the bucket but for its end
 constexpr int64_t kMatrix = kColumns * kRows, kVector = kElements - kMatrix - 100;
 
 struct ShardedWeights : testing::Test {
@@ -32,7 +33,7 @@ struct ShardedWeights : testing::Test {
     return plan;
   }
   /// Loads on all ranks and saves again; the file's bytes.
-  std::string roundTrip(const plan::Plan &plan) {
+  std::string roundTrip(const plan::Plan &plan, bool onDevice = false) {
     auto weights = StartingWeights::open(plan, options);
     if (!weights)
       return messageOf(weights.takeError());
@@ -40,7 +41,8 @@ struct ShardedWeights : testing::Test {
     std::string path = folder.path("saved");
     std::string message = messageOf(runRanks(group, [&](Communicator &c) {
       FakeExecutor executor(plan, &c);
-      weights->fill(executor);
+      executor.onDevice = onDevice;
+      llvm::cantFail(weights->fill(executor));
       return saveParameters(plan, executor, c, path);
     }));
     return message == "success" ? (*llvm::MemoryBuffer::getFile(path))->getBuffer().str() : message;
@@ -58,8 +60,9 @@ TEST_F(ShardedWeights, AreSavedAsTheyWereLoaded) {
   std::vector<float> values(kMatrix + kVector);
   std::iota(values.begin(), values.end(), 1.f);
   options.file = folder.path("given");
-  llvm::cantFail(writeSafetensors(options.file, {{"w", DType::F32, {kRows, kColumns}, values.data()},
-                                                 {"b.bias", DType::F32, {kVector}, values.data() + kMatrix}}));
+  llvm::cantFail(
+      writeSafetensors(options.file, {{"w", DType::F32, {kRows, kColumns}, values.data()},
+                                      {"b.bias", DType::F32, {kVector}, values.data() + kMatrix}}));
   std::string given = (*llvm::MemoryBuffer::getFile(options.file))->getBuffer().str();
   for (Cut cut : cuts())
     EXPECT_TRUE(roundTrip(planOf(cut)) == given) << cut.ranks << " ranks, stage " << cut.zero;
@@ -69,7 +72,8 @@ TEST_F(ShardedWeights, AreSavedAsTheyWereLoaded) {
 TEST_F(ShardedWeights, AreTransposedInParts) {
   for (DType type : {DType::F32, DType::F64}) {
     std::string bytes;
-    for (int64_t i = 0; i < kMatrix; ++i) { // element i of the file is row i % kRows, column i / kRows
+    for (int64_t i = 0; i < kMatrix;
+         ++i) { // element i of the file is row i % kRows, column i / kRows
       double value = double(i % kRows * kColumns + i / kRows);
       float single = float(value);
       const void *from = type == DType::F32 ? static_cast<void *>(&single) : &value;
@@ -108,34 +112,48 @@ TEST_F(ShardedWeights, AreInitialisedAlike) {
     EXPECT_TRUE(roundTrip(planOf(cut)) == one) << cut.ranks << " ranks, stage " << cut.zero;
 }
 
-// Gradients: whole at stage 0; at stage 1 only slice r of the whole buffer is right; from 2 on the buffer is slice r.
-TEST_F(ShardedWeights, HaveGradientsOfAllRanks) {
+TEST_F(ShardedWeights, AreTheSameOnADevice) {
+  options.deviation = 0.5;
   for (Cut cut : cuts()) {
-    plan::Plan plan = planOf(cut);
-    plan.mutable_parameters(1)->set_trainable(true);
-    auto group = makeLocalGroup(cut.ranks);
-    std::string path = folder.path("g");
-    int64_t slice = kElements / cut.ranks;
-    llvm::cantFail(runRanks(group, [&](Communicator &c) {
-      FakeExecutor executor(plan, &c);
-      auto *gradient = static_cast<float *>(executor.buffer(3));
-      int64_t begin = cut.zero == 0 ? 0 : c.rank() * slice, end = cut.zero == 0 ? kElements : begin + slice;
-      if (cut.zero < 2)
-        std::fill_n(gradient, kElements, -7.f);
-      for (int64_t i = begin; i < end; ++i)
-        gradient[cut.zero < 2 ? i : i - begin] = 4.f * float(i);
-      return saveGradients(plan, executor, c, path, 0.25);
-    }));
-    auto file = llvm::cantFail(ArrayFile::open(path));
-    std::vector<float> got(kMatrix), want(kMatrix);
-    std::memcpy(got.data(), llvm::cantFail(file->data(*file->find("w"))), kMatrix * 4);
-    std::iota(want.begin(), want.end(), 0.f);
-    EXPECT_TRUE(got == want) << cut.ranks << " ranks, stage " << cut.zero;
-    got.resize(kVector), want.resize(kVector);
-    std::memcpy(got.data(), llvm::cantFail(file->data(*file->find("b.bias"))), kVector * 4);
-    std::iota(want.begin(), want.end(), float(kMatrix + 10));
-    EXPECT_TRUE(got == want) << cut.ranks << " ranks, stage " << cut.zero;
+    std::string host = roundTrip(planOf(cut));
+    ASSERT_GT(host.size(), size_t(kMatrix + kVector) * 4) << host;
+    EXPECT_TRUE(roundTrip(planOf(cut), /*onDevice=*/true) == host)
+        << cut.ranks << " ranks, stage " << cut.zero;
   }
+}
+
+// Gradients: whole at stage 0; at stage 1 only slice r of the whole buffer is right; from 2 on the
+// buffer is slice r.
+TEST_F(ShardedWeights, HaveGradientsOfAllRanks) {
+  for (bool onDevice : {false, true})
+    for (Cut cut : cuts()) {
+      plan::Plan plan = planOf(cut);
+      plan.mutable_parameters(1)->set_trainable(true);
+      auto group = makeLocalGroup(cut.ranks);
+      std::string path = folder.path("g");
+      int64_t slice = kElements / cut.ranks;
+      llvm::cantFail(runRanks(group, [&](Communicator &c) {
+        FakeExecutor executor(plan, &c);
+        auto *gradient = static_cast<float *>(executor.buffer(3));
+        int64_t begin = cut.zero == 0 ? 0 : c.rank() * slice,
+                end = cut.zero == 0 ? kElements : begin + slice;
+        if (cut.zero < 2)
+          std::fill_n(gradient, kElements, -7.f);
+        for (int64_t i = begin; i < end; ++i)
+          gradient[cut.zero < 2 ? i : i - begin] = 4.f * float(i);
+        executor.onDevice = onDevice;
+        return saveGradients(plan, executor, c, path, 0.25);
+      }));
+      auto file = llvm::cantFail(ArrayFile::open(path));
+      std::vector<float> got(kMatrix), want(kMatrix);
+      std::memcpy(got.data(), llvm::cantFail(file->data(*file->find("w"))), kMatrix * 4);
+      std::iota(want.begin(), want.end(), 0.f);
+      EXPECT_TRUE(got == want) << cut.ranks << " ranks, stage " << cut.zero;
+      got.resize(kVector), want.resize(kVector);
+      std::memcpy(got.data(), llvm::cantFail(file->data(*file->find("b.bias"))), kVector * 4);
+      std::iota(want.begin(), want.end(), float(kMatrix + 10));
+      EXPECT_TRUE(got == want) << cut.ranks << " ranks, stage " << cut.zero;
+    }
 }
 
 // A slice that is larger than what ranks send at a time.

@@ -111,6 +111,36 @@ TEST_F(TrainerTest, FollowsTheFormulas) {
   EXPECT_EQ(read(options.saveWeights), read(options.outputDir + "/model.safetensors"));
 }
 
+TEST_F(TrainerTest, IsTheSameOnADevice) {
+  options.evalData = {data()};
+  options.evalSteps = 2;
+  TrainResults host = llvm::cantFail(run());
+  std::vector<StepReport> steps = std::move(reports);
+  reports.clear();
+  FakeExecutor device(plan);
+  device.onDevice = true;
+  auto opened = llvm::cantFail(TrainData::open(plan, options));
+  auto trainer = llvm::cantFail(Trainer::create(*opened, device, *solo[0]));
+  llvm::cantFail(trainer->openOutputs());
+  auto onStep = [&](const StepReport &r, int64_t) { reports.push_back(r); };
+  TrainResults results = llvm::cantFail(trainer->run({onStep, {}, nullptr}));
+  ASSERT_EQ(reports.size(), steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(reports[i].loss, steps[i].loss);
+    EXPECT_EQ(reports[i].gradNorm, steps[i].gradNorm);
+  }
+  ASSERT_TRUE(host.eval && results.eval);
+  EXPECT_EQ(results.eval->loss, host.eval->loss);
+  EXPECT_EQ(results.eval->accuracy, host.eval->accuracy);
+}
+
+TEST_F(TrainerTest, EndsWhereADeviceFails) {
+  executor.onDevice = executor.deviceError = true;
+  llvm::Error error = run().takeError();
+  EXPECT_TRUE(error.isA<UserError>());
+  EXPECT_EQ(messageOf(std::move(error)), "cudaMemcpy: broken");
+}
+
 TEST_F(TrainerTest, WritesLogAndResults) {
   options.outputDir = folder.path("deep/er/out");
   options.evalData = options.data;

@@ -39,7 +39,7 @@ struct WeightsTest : testing::Test {
   std::string load() {
     auto weights = StartingWeights::open(plan, options);
     if (weights)
-      weights->fill(executor);
+      llvm::cantFail(weights->fill(executor));
     return messageOf(std::move(weights));
   }
 };

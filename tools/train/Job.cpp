@@ -77,7 +77,8 @@ llvm::Error Job::runRank(Communicator &communicator, Communicator *shadow) {
   auto trainer = Trainer::create(*data, **executor, communicator);
   if (!trainer)
     return trainer.takeError();
-  weights->fill(**executor);
+  if (llvm::Error error = weights->fill(**executor))
+    return error;
   if (llvm::Error error = (*trainer)->openOutputs())
     return error;
   if (llvm::Error error = waitForAll(communicator))
