@@ -66,6 +66,8 @@ bool elementsAreDisjoint(const plan::Ref &ref) {
 }
 
 uint64_t numBytes(const plan::Ref &ref) {
+  if (is_contained(dimsOf(ref), 0)) // the others may be as large as they like
+    return 0;
   return uint64_t(numElements(dimsOf(ref)) * byteSize(DType(ref.dtype())));
 }
 

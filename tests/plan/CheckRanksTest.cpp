@@ -96,6 +96,17 @@ TEST(CheckRanks, Slices) {
          finishPlan(p);
        },
        ""},
+      {"a slice of what is no bucket", make<2, 0>,
+       [](plan::Plan &p) {
+         plan::Ref &x = *at(p, "train", "fused").mutable_inputs(0);
+         x = smallRef(x.buffer(), {3});
+         x.set_rank_stride(12);
+       },
+       "train: command 0 (fused): input 0: slice of a rank: buffer 1 (x) holds no bucket"},
+      {"a part of an array that does not say so", make<2, 0>,
+       [](plan::Plan &p) { at(p, "train", "fused", 1).mutable_inputs(0)->set_dims(0, 1); },
+       "train: command 1 (fused): input 0: reads a part of buffer 6 (y) without strides: got 12 of "
+       "24 bytes"},
       {"a gradient shifted inside the padding", make<2, 0>,
        [](plan::Plan &p) { at(p, "train", "fused", 3).mutable_outputs(0)->set_offset(4); }, ""},
   });
@@ -231,6 +242,17 @@ TEST(CheckRanks, Programs) {
          finishPlan(p);
        },
        "(kept): lifetime [1, 9) ends inside train_middle, which runs again"},
+      {"a loss before the last micro-step", make<2, 0, 2>,
+       [](plan::Plan &p) { p.mutable_outputs(0)->set_program("train_first"); },
+       "output loss_sum: belongs to no whole step or evaluation: got train_first"},
+      {"no loss", make<2, 0>, [](plan::Plan &p) { p.mutable_outputs(1)->set_name("sum"); },
+       "program eval: has no output loss_sum"},
+      {"two outputs in one place", make<2, 0>,
+       [](plan::Plan &p) {
+         *p.add_outputs() = p.outputs(0);
+         p.mutable_outputs(2)->set_name("loss_count");
+       },
+       "outputs loss_sum and loss_count of train: share memory"},
       {"exposed time that is no number", make<2, 0>, [](plan::Plan &p) { p.set_exposed_ms(-1); },
        "plan: exposed_ms: wanted a finite number"},
   });
@@ -287,6 +309,13 @@ TEST(CheckRanks, Training) {
          finishPlan(p);
        },
        "wanted the reduced slice added to that of earlier micro-steps"},
+      {"gradients of another micro-step", make<2, 2, 2>,
+       [](plan::Plan &p) {
+         uint32_t first = at(p, "train_first", "reduce_scatter_start").inputs(0).buffer();
+         at(p, "train_last", "reduce_scatter_start").mutable_inputs(0)->set_buffer(first);
+         finishPlan(p);
+       },
+       "(g.whole) lives longer than train_first, wanted gradients of this micro-step"},
       {"never gathered", make<2, 2>,
        [](plan::Plan &p) { dropCollective(p, "update", "all_gather_start"); },
        "bucket layer.0: after update each rank has only its slice of buffer 2 (w)"},

@@ -5,7 +5,7 @@
 #include "passes/Pipeline.h"
 #include "runtime/Executor.h"
 #include "tests/passes/SmallModel.h"
-#include "tests/plan/SmallPlan.h"
+#include "tests/plan/RankPlan.h"
 #include "llvm/Support/SHA256.h"
 #include <cstring>
 #include <gtest/gtest.h>
@@ -82,6 +82,22 @@ TEST(Damage, OfTheSmallPlan) {
 }
 
 TEST(Damage, OfACompiledPlan) { expectAllKinds(damageAll(compiledPlan(), {0x01}, /*every=*/5)); }
+
+TEST(Damage, OfAPlanForSeveralRanks) {
+  std::string good = serializePlan(rankPlan(2, 3, 2));
+  unsigned refused = 0, sound = 0;
+  for (size_t i = 0; i + 32 < good.size(); ++i)
+    for (unsigned flip : {0x01, 0x10, 0x80, 0xff}) {
+      std::string bad = good;
+      bad[i] ^= char(flip);
+      Expected<plan::Plan> plan = parsePlan(repaired(bad), "p.plan");
+      ++(plan ? sound : refused);
+      if (!plan)
+        consumeError(plan.takeError());
+    }
+  EXPECT_GT(refused, sound);
+  EXPECT_GT(sound, 0u); // names, costs
+}
 
 TEST(Damage, OfACompiledPlanInEachBitLong) {
   expectAllKinds(damageAll(compiledPlan(), {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80}));
