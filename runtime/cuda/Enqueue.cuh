@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of device functions, with the driver's answer; dispatch over storage types.
+#pragma once
+
+#include "runtime/cuda/Element.h"
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+namespace shardc::cuda {
+
+/// Blocks beside each other in x; none: nothing is launched.
+template <typename... Wanted, typename... Given>
+cudaError_t enqueue(void (*kernel)(Wanted...), dim3 grid, int threads, size_t sharedBytes, cudaStream_t stream, Given... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+    return cudaSuccess;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = sharedBytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, Wanted(arguments)...);
+}
+
+/// Once for each kernel that may want more than 48 KiB of dynamic shared memory.
+template <typename... Wanted> cudaError_t allowShared(void (*kernel)(Wanted...), int bytes) {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+
+/// f(null pointer of the storage type). Requires: a float type.
+template <typename F> cudaError_t withFloat(Element type, F f) {
+  switch (type) {
+  case kF32:
+    return f(static_cast<float *>(nullptr));
+  case kF64:
+    return f(static_cast<double *>(nullptr));
+  case kF16:
+    return f(static_cast<__half *>(nullptr));
+  case kBF16:
+    return f(static_cast<__nv_bfloat16 *>(nullptr));
+  default:
+    return cudaErrorInvalidValue;
+  }
+}
+
+/// Blocks for `items` at `each` a block.
+inline unsigned blocksFor(long long items, long long each) { return unsigned((items + each - 1) / each); }
+
+} // namespace shardc::cuda

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/GradNorm.h"
+#include "ir/plan/Scalars.h"
+#include "runtime/cuda/Enqueue.cuh"
+#include "runtime/cuda/Numbers.cuh"
+
+namespace shardc::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <typename T> __global__ void __launch_bounds__(kThreads) squareBlocks(const T *x, long long count, double *partial) {
+  using C = Compute<T>;
+  constexpr int kWide = 16 / sizeof(T);
+  __shared__ double room[kThreads / kWarp];
+  const long long begin = blockIdx.x * kSquaresPerBlock;
+  const long long end = begin + kSquaresPerBlock < count ? begin + kSquaresPerBlock : count;
+  // Lane l of each 16 bytes sums apart, whether they are loaded at once or not: alignment changes no bit.
+  C sums[kWide] = {};
+  const bool wide = reinterpret_cast<uintptr_t>(x) % 16 == 0;
+  for (long long i = begin + threadIdx.x * kWide; i < end; i += kThreads * kWide) {
+    Widest<T> several;
+    if (wide && i + kWide <= end) {
+      several = *reinterpret_cast<const Widest<T> *>(x + i);
+    } else {
+      for (int l = 0; l < kWide; ++l)
+        several.at[l] = i + l < end ? x[i + l] : narrow<T>(C(0));
+    }
+    for (int l = 0; l < kWide; ++l) {
+      const C value = widen(several.at[l]);
+      sums[l] += value * value;
+    }
+  }
+  double sum = 0;
+  for (int l = 0; l < kWide; ++l)
+    sum += double(sums[l]);
+  sum = blockJoin(sum, room, Plus());
+  if (threadIdx.x == 0)
+    partial[blockIdx.x] = sum;
+}
+
+__global__ void __launch_bounds__(kThreads) addPartials(const double *partial, long long count, double *to) {
+  __shared__ double room[kThreads / kWarp];
+  double sum = 0;
+  for (long long i = threadIdx.x; i < count; i += kThreads)
+    sum += partial[i];
+  sum = blockJoin(sum, room, Plus());
+  if (threadIdx.x == 0)
+    *to = sum;
+}
+
+__global__ void __launch_bounds__(kThreads) scaleOf(GradScaleWork w) {
+  __shared__ double room[kThreads / kWarp];
+  double sum = 0;
+  for (int a = threadIdx.x; a < w.arrays; a += kThreads)
+    for (long long i = 0; i < w.squares[a].count; ++i)
+      sum += w.squares[a].data[i];
+  sum = blockJoin(sum, room, Plus());
+  if (threadIdx.x)
+    return;
+  const double count = load<double>(w.counter, 0), maxNorm = w.scalars[kMaxGradNorm];
+  if (count == 0) {
+    *w.norm = *w.scale = 0;
+    return;
+  }
+  const double norm = sqrt(sum) / count;
+  double scale = 1 / count;
+  if (maxNorm > 0)
+    scale *= fmin(1.0, maxNorm / (norm + 1e-6));
+  *w.norm = norm;
+  *w.scale = scale;
+}
+
+} // namespace
+
+cudaError_t enqueueSumSquares(const SumSquaresWork &w, void *scratch, cudaStream_t stream) {
+  double *partial = static_cast<double *>(scratch);
+  const unsigned blocks = blocksFor(w.count, kSquaresPerBlock);
+  cudaError_t code = withFloat(w.type, [&](auto *type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    return enqueue(squareBlocks<T>, dim3(blocks), kThreads, 0, stream, static_cast<const T *>(w.values), w.count, partial);
+  });
+  if (code != cudaSuccess)
+    return code;
+  return enqueue(addPartials, dim3(1), kThreads, 0, stream, partial, blocks, w.sum);
+}
+
+cudaError_t enqueueGradScale(const GradScaleWork &w, void *, cudaStream_t stream) {
+  return enqueue(scaleOf, dim3(1), kThreads, 0, stream, w);
+}
+
+} // namespace shardc::cuda

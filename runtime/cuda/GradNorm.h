@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What GradNorm.cpp hands to GradNorm.cu. Read by nvcc too: no LLVM header.
+#pragma once
+
+#include "runtime/cuda/Element.h"
+#include <cuda_runtime_api.h>
+
+namespace shardc::cuda {
+
+/// Elements that one block squares: the cut, and so the order of the sum, depends on the size alone.
+constexpr long long kSquaresPerBlock = 1 << 15;
+
+struct SumSquaresWork {
+  const void *values;
+  Element type;
+  long long count;
+  double *sum;
+};
+/// Scratch: a double for each kSquaresPerBlock elements.
+cudaError_t enqueueSumSquares(const SumSquaresWork &, void *scratch, cudaStream_t);
+
+struct Squares {
+  const double *data;
+  long long count;
+};
+struct GradScaleWork {
+  AnyFloats counter;
+  const double *scalars;
+  const Squares *squares; ///< device memory
+  int arrays;
+  double *norm, *scale;
+};
+cudaError_t enqueueGradScale(const GradScaleWork &, void *scratch, cudaStream_t);
+
+} // namespace shardc::cuda

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library is column-major: y^T = b^T a^T, so that its first operand is our b, its second our a, its rows our n.
+#include "runtime/cuda/LtMatMul.h"
+#include "ir/base/Error.h"
+#include <utility>
+
+namespace shardc::cuda {
+namespace {
+
+cudaDataType_t dataType(DType dtype) {
+  switch (dtype) {
+  case DType::F64:
+    return CUDA_R_64F;
+  case DType::F16:
+    return CUDA_R_16F;
+  case DType::BF16:
+    return CUDA_R_16BF;
+  default:
+    return CUDA_R_32F;
+  }
+}
+
+/// A matrix as the library sees it: `rows` x `columns`, column-major with `leading` elements from column to column.
+struct View {
+  int64_t rows, columns, leading;
+  cublasOperation_t operation;
+};
+
+/// Of rows x columns elements at i * row + j * column; seen transposed where the rows are dense. A stride along a dim of 1 is free.
+std::optional<View> viewOf(int64_t rows, int64_t columns, int64_t row, int64_t column) {
+  if ((row == 1 || rows == 1) && (column >= rows || columns == 1))
+    return View{rows, columns, columns == 1 ? rows : column, CUBLAS_OP_N};
+  if ((column == 1 || columns == 1) && (row >= columns || rows == 1))
+    return View{columns, rows, rows == 1 ? columns : row, CUBLAS_OP_T};
+  return std::nullopt;
+}
+
+llvm::Error makeLayout(cublasLtMatrixLayout_t &layout, DType dtype, const View &view, int64_t batch, int64_t stride) {
+  if (auto error = check(cublasLtMatrixLayoutCreate(&layout, dataType(dtype), view.rows, view.columns, view.leading),
+                         "cublasLtMatrixLayoutCreate"))
+    return error;
+  if (batch == 1)
+    return llvm::Error::success();
+  const int32_t count = batch;
+  if (auto error = check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)),
+                         "cublasLtMatrixLayoutSetAttribute"))
+    return error;
+  return check(
+      cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride)),
+      "cublasLtMatrixLayoutSetAttribute");
+}
+
+struct Preference {
+  cublasLtMatmulPreference_t handle = nullptr;
+  ~Preference() {
+    if (handle)
+      cublasLtMatmulPreferenceDestroy(handle);
+  }
+  template <typename T> llvm::Error set(cublasLtMatmulPreferenceAttributes_t attribute, T value) {
+    return check(cublasLtMatmulPreferenceSetAttribute(handle, attribute, &value, sizeof(value)),
+                 "cublasLtMatmulPreferenceSetAttribute");
+  }
+};
+
+} // namespace
+
+llvm::Error LtProduct::describe(const Problem &p) {
+  // b^T is n x k and stands at j * columnB + l * rowB; a^T is k x m.
+  std::optional<View> first = viewOf(p.n, p.k, p.columnB, p.rowB), second = viewOf(p.k, p.m, p.columnA, p.rowA);
+  if (!first || !second)
+    return userError(std::string("layout of operand ") + (first ? "a" : "b") +
+                     ": wanted stride 1 in one of the last two dims, and rows that do not overlap");
+  const cublasComputeType_t compute = p.in == DType::F64                ? CUBLAS_COMPUTE_64F
+                                      : p.in == DType::F32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                        : CUBLAS_COMPUTE_32F;
+  if (auto error = check(cublasLtMatmulDescCreate(&product_, compute, p.in == DType::F64 ? CUDA_R_64F : CUDA_R_32F),
+                         "cublasLtMatmulDescCreate"))
+    return error;
+  for (auto [attribute, operation] : {std::pair(CUBLASLT_MATMUL_DESC_TRANSA, first->operation),
+                                      std::pair(CUBLASLT_MATMUL_DESC_TRANSB, second->operation)})
+    if (auto error = check(cublasLtMatmulDescSetAttribute(product_, attribute, &operation, sizeof(operation)),
+                           "cublasLtMatmulDescSetAttribute"))
+      return error;
+  if (auto error = makeLayout(first_, p.in, *first, p.batch, p.strideB))
+    return error;
+  if (auto error = makeLayout(second_, p.in, *second, p.batch, p.strideA))
+    return error;
+  return makeLayout(result_, p.out, View{p.n, p.m, p.n, CUBLAS_OP_N}, p.batch, p.strideY);
+}
+
+// The library's first answer. Candidates that are timed would be chosen here, from a tuning file by the problem's fields.
+llvm::Error LtProduct::choose(const Problem &p) {
+  Preference preference;
+  if (auto error = check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate"))
+    return error;
+  // Parts of a sum that are added in a fixed order, in the type of the sum.
+  const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  if (auto error = preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(kBlasWorkspace)))
+    return error;
+  if (auto error = preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes))
+    return error;
+  for (auto [attribute, bytes] : {std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, p.alignB),
+                                  std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, p.alignA),
+                                  std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p.alignY),
+                                  std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p.alignY)})
+    if (auto error = preference.set(attribute, uint32_t(bytes)))
+      return error;
+  cublasLtMatmulHeuristicResult_t answer = {};
+  int found = 0;
+  if (auto error = check(cublasLtMatmulAlgoGetHeuristic(blas_, product_, first_, second_, result_, result_, preference.handle, 1,
+                                                        &answer, &found),
+                         "cublasLtMatmulAlgoGetHeuristic"))
+    return error;
+  if (!found)
+    return userError("cuBLASLt knows no algorithm for this product");
+  algorithm_ = answer.algo;
+  return llvm::Error::success();
+}
+
+llvm::Expected<LtProduct> LtProduct::of(const Problem &problem, Device &device, llvm::StringRef place) {
+  LtProduct made;
+  made.blas_ = device.blas();
+  made.accumulate_ = problem.accumulate;
+  made.wide_ = problem.in == DType::F64;
+  llvm::Error error = made.describe(problem);
+  if (!error)
+    error = made.choose(problem);
+  if (error)
+    return userError(place + ": matmul: " + llvm::toString(std::move(error)));
+  return made;
+}
+
+LtProduct::LtProduct(LtProduct &&other)
+    : blas_(other.blas_), product_(std::exchange(other.product_, nullptr)), first_(std::exchange(other.first_, nullptr)),
+      second_(std::exchange(other.second_, nullptr)), result_(std::exchange(other.result_, nullptr)), algorithm_(other.algorithm_),
+      accumulate_(other.accumulate_), wide_(other.wide_) {}
+
+LtProduct::~LtProduct() {
+  for (cublasLtMatrixLayout_t layout : {first_, second_, result_})
+    if (layout)
+      cublasLtMatrixLayoutDestroy(layout);
+  if (product_)
+    cublasLtMatmulDescDestroy(product_);
+}
+
+llvm::Error LtProduct::run(const void *a, const void *b, const void *c, void *d, void *workspace, cudaStream_t stream) const {
+  const float one = 1, beta = accumulate_ ? 1 : 0;
+  const double wideOne = 1, wideBeta = beta;
+  const void *alphaAt = wide_ ? static_cast<const void *>(&wideOne) : &one, *betaAt = wide_ ? static_cast<const void *>(&wideBeta) : &beta;
+  return check(cublasLtMatmul(blas_, product_, alphaAt, b, first_, a, second_, betaAt, accumulate_ ? c : d, result_, d, result_,
+                              &algorithm_, workspace, kBlasWorkspace, stream),
+               "cublasLtMatmul");
+}
+
+} // namespace shardc::cuda
