@@ -22,9 +22,12 @@ cudaError_t enqueue(void (*kernel)(Wanted...), dim3 grid, int threads, size_t sh
   return cudaLaunchKernelEx(&config, kernel, Wanted(arguments)...);
 }
 
-/// Once for each kernel that may want more than 48 KiB of dynamic shared memory.
-template <typename... Wanted> cudaError_t allowShared(void (*kernel)(Wanted...), int bytes) {
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+/// Dynamic shared memory that a block of an H200 may have, with no static one beside it.
+constexpr int kMostShared = 227 << 10;
+
+/// For each kernel that wants more than 48 KiB of dynamic shared memory, when binding.
+template <typename... Wanted> cudaError_t allowShared(void (*kernel)(Wanted...)) {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
 }
 
 /// f(null pointer of the storage type). Requires: a float type.

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Attention.cpp hands to the kernels of attention. Read by nvcc too: no LLVM header.
+#pragma once
+
+#include "runtime/cuda/Element.h"
+#include <cuda_runtime_api.h>
+
+namespace shardc::cuda {
+
+/// A [B, S, H, D] operand or result; strides in elements, that of D is 1.
+struct HeadsView {
+  void *data = nullptr;
+  long long batch = 0, row = 0, head = 0;
+};
+
+/// Seen with the dims of the scores [B, H, Sq, Sk]: stride 0 where it is broadcast. `data` is null for an absent one.
+struct ScoresView {
+  AnyFloats array;
+  long long strides[4] = {0, 0, 0, 0};
+};
+
+struct AttentionWork {
+  Element type = kF32; ///< of q, k, v, out and their gradients
+  int batch = 0, heads = 0, queries = 0, keys = 0, depth = 0, valueDepth = 0;
+  HeadsView q, k, v, out;
+  ScoresView bias;
+  ScoresView mask; ///< of bytes: 0 hides; array.type has no meaning
+  AnyFloats lse;
+  long long lseBatch = 0, lseHead = 0; ///< strides
+  double scale = 1, fill = 0, dropout = 0;
+  unsigned long long id = 0;
+  bool batchMajor = false;
+  bool wide = false; ///< every row of D elements of every operand and result begins at a multiple of 16 bytes
+  const double *scalars = nullptr;
+  // Backward
+  HeadsView dout, dq, dk, dv;
+  ScoresView dbias; ///< row-major in its own dims
+};
+
+/// The kernels that serve every case. `bytes`: shared memory that a block wants, at most kMostAttentionShared.
+constexpr int kMostAttentionShared = 227 << 10;
+int attentionShared(const AttentionWork &);
+int attentionGradShared(const AttentionWork &);
+/// When binding, after the check of the bytes.
+cudaError_t prepareAttention(const AttentionWork &);
+cudaError_t prepareAttentionGrad(const AttentionWork &);
+cudaError_t enqueueAttention(const AttentionWork &, void *scratch, cudaStream_t);
+/// Scratch: a number of the type that is computed in for each query of each head.
+cudaError_t enqueueAttentionGrad(const AttentionWork &, void *scratch, cudaStream_t);
+
+} // namespace shardc::cuda

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the attention kernels for every case share: tiles of 16 x 16 scores, one a thread.
+#pragma once
+
+#include "ir/base/Philox.h"
+#include "ir/plan/Scalars.h"
+#include "runtime/cuda/Attention.h"
+#include "runtime/cuda/Intrinsics.cuh"
+#include "runtime/cuda/Numbers.cuh"
+
+namespace shardc::cuda {
+
+constexpr int kTile = 16, kTileThreads = kTile * kTile;
+/// Below this a row's logarithm of the sum of exponentials is that of scores that are all masked.
+constexpr double kMaskedLse = -1e30;
+
+/// Rows of a tile in shared memory: one element more than they have, so that a column lies in all banks.
+__host__ __device__ constexpr int pitch(int depth) { return depth + 1; }
+
+/// The dropout factors of this step.
+class Keep {
+public:
+  __device__ Keep(const AttentionWork &w)
+      : on_(w.dropout > 0), heads_(w.heads), queries_(w.queries), keys_(w.keys) {
+    if (!on_)
+      return;
+    draw_ = DropoutDraw((uint64_t)(w.scalars[kSeed]), (uint64_t)(w.scalars[kStep]), w.id, w.dropout);
+    start_ = dropoutStart(w.batchMajor, (uint64_t)(w.scalars[kShardIndex]), (uint64_t)(w.batch) * w.heads * w.queries * w.keys);
+  }
+  template <typename C> __device__ C factor(int b, int h, int i, int j) const {
+    return on_ ? C(draw_.factor(start_ + (((uint64_t)(b)*heads_ + h) * queries_ + i) * keys_ + j)) : C(1);
+  }
+
+private:
+  bool on_;
+  int heads_, queries_, keys_;
+  uint64_t start_ = 0;
+  DropoutDraw draw_;
+};
+
+template <typename T> __device__ inline T *rowOf(const HeadsView &view, int b, int h, int i) {
+  return static_cast<T *>(view.data) + b * view.batch + h * view.head + i * view.row;
+}
+
+/// to[16][pitch(depth)] = rows [first, first + 16) of a head, zeros beyond `rows`. The block works together; no barrier.
+template <typename T> __device__ void loadTile(Compute<T> *to, const HeadsView &from, int b, int h, int first, int rows, int depth) {
+  for (int r = threadIdx.x / kTile; r < kTile; r += kTileThreads / kTile) {
+    const T *row = rowOf<T>(from, b, h, first + r);
+    for (int c = threadIdx.x % kTile; c < depth; c += kTile)
+      to[r * pitch(depth) + c] = first + r < rows ? widen(row[c]) : Compute<T>(0);
+  }
+}
+
+/// The result: rows of 16 x depth, multiplied by `factor`.
+template <typename T>
+__device__ void storeTile(const HeadsView &to, int b, int h, int first, int rows, int depth, const Compute<T> *from, Compute<T> factor) {
+  const int r = threadIdx.x / kTile;
+  if (first + r >= rows)
+    return;
+  T *row = rowOf<T>(to, b, h, first + r);
+  for (int c = threadIdx.x % kTile; c < depth; c += kTile)
+    row[c] = narrow<T>(from[r * pitch(depth) + c] * factor);
+}
+
+template <typename C> __device__ inline C dot(const C *a, const C *b, int n) {
+  C sum = 0;
+  for (int c = 0; c < n; ++c)
+    sum += a[c] * b[c];
+  return sum;
+}
+
+__device__ inline bool hidden(const AttentionWork &w, int b, int h, int i, int j) {
+  const long long *s = w.mask.strides;
+  return w.mask.array.data &&
+         !static_cast<const unsigned char *>(w.mask.array.data)[b * s[0] + h * s[1] + i * s[2] + j * s[3]];
+}
+
+/// Score (i, j) of a head, from its rows of q and k in shared memory. Requires: i < queries, j < keys.
+template <typename C> __device__ inline C scoreOf(const AttentionWork &w, int b, int h, int i, int j, const C *q, const C *k) {
+  if (hidden(w, b, h, i, j))
+    return C(w.fill);
+  C score = C(w.scale) * dot(q, k, w.depth);
+  const long long *s = w.bias.strides;
+  if (w.bias.array.data)
+    score += load<C>(w.bias.array, b * s[0] + h * s[1] + i * s[2] + j * s[3]);
+  return score;
+}
+
+} // namespace shardc::cuda
