@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/CopyLaunch.h"
+#include "runtime/cuda/Grid.cuh"
+
+namespace shardc::cuda {
+namespace {
+
+template <typename T> __global__ void stridedCopy(const T *x, T *y, long long count, Walk from, Walk to) {
+  for (long long i = firstOfGrid(); i < count; i += stepOfGrid())
+    y[to.offset(i)] = x[from.offset(i)];
+}
+
+// Through a square tile, so that both sides see neighbours.
+template <typename T, int kTile> __global__ void tiledCopy(TiledCopy a, long long rowTiles, long long columnTiles) {
+  __shared__ T tile[kTile][kTile + 4 / sizeof(T) + (sizeof(T) > 4)];
+  long long unit = blockIdx.x;
+  const long long c0 = unit % columnTiles * kTile;
+  unit /= columnTiles;
+  const long long r0 = unit % rowTiles * kTile;
+  unit /= rowTiles;
+  const T *x = static_cast<const T *>(a.x) + a.from.offset(unit);
+  T *y = static_cast<T *>(a.y) + a.to.offset(unit);
+  for (int c = threadIdx.y; c < kTile; c += blockDim.y)
+    for (int r = threadIdx.x; r < kTile; r += blockDim.x)
+      if (c0 + c < a.columns && r0 + r < a.rows)
+        tile[c][r] = x[(c0 + c) * a.xColumn + r0 + r];
+  __syncthreads();
+  for (int r = threadIdx.y; r < kTile; r += blockDim.y)
+    for (int c = threadIdx.x; c < kTile; c += blockDim.x)
+      if (c0 + c < a.columns && r0 + r < a.rows)
+        y[(r0 + r) * a.yRow + c0 + c] = tile[c][r];
+}
+
+template <typename T> __global__ void fill(T *y, T value, long long count) {
+  for (long long i = firstOfGrid(); i < count; i += stepOfGrid())
+    y[i] = value;
+}
+
+template <typename T> void strided(const StridedCopy &a, cudaStream_t stream) {
+  stridedCopy<T><<<gridFor(a.count), kGridThreads, 0, stream>>>(static_cast<const T *>(a.x), static_cast<T *>(a.y),
+                                                               a.count, a.from, a.to);
+}
+
+template <typename T> void tiled(const TiledCopy &a, cudaStream_t stream) {
+  constexpr int kTile = sizeof(T) <= 2 ? 64 : 32;
+  const long long rowTiles = (a.rows + kTile - 1) / kTile, columnTiles = (a.columns + kTile - 1) / kTile;
+  tiledCopy<T, kTile><<<unsigned(a.outer * rowTiles * columnTiles), dim3(32, 8), 0, stream>>>(a, rowTiles, columnTiles);
+}
+
+template <typename T> void filled(const Fill &a, cudaStream_t stream) {
+  fill<T><<<gridFor(a.count), kGridThreads, 0, stream>>>(static_cast<T *>(a.y), T(a.value), a.count);
+}
+
+} // namespace
+
+cudaError_t launchStridedCopy(const StridedCopy &a, cudaStream_t stream) {
+  switch (a.bytes) {
+  case 1:
+    strided<unsigned char>(a, stream);
+    break;
+  case 2:
+    strided<unsigned short>(a, stream);
+    break;
+  case 4:
+    strided<unsigned>(a, stream);
+    break;
+  case 8:
+    strided<unsigned long long>(a, stream);
+    break;
+  default:
+    strided<uint4>(a, stream);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t launchTiledCopy(const TiledCopy &a, cudaStream_t stream) {
+  switch (a.bytes) {
+  case 1:
+    tiled<unsigned char>(a, stream);
+    break;
+  case 2:
+    tiled<unsigned short>(a, stream);
+    break;
+  case 4:
+    tiled<unsigned>(a, stream);
+    break;
+  default:
+    tiled<unsigned long long>(a, stream);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t launchFill(const Fill &a, cudaStream_t stream) {
+  switch (a.bytes) {
+  case 1:
+    filled<unsigned char>(a, stream);
+    break;
+  case 2:
+    filled<unsigned short>(a, stream);
+    break;
+  case 4:
+    filled<unsigned>(a, stream);
+    break;
+  default:
+    filled<unsigned long long>(a, stream);
+  }
+  return cudaGetLastError();
+}
+
+} // namespace shardc::cuda

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/NormLaunch.h"
+#include "runtime/cuda/NormTypes.cuh"
+#include "runtime/cuda/Rows.cuh"
+
+namespace shardc::cuda {
+using namespace stored;
+namespace {
+
+/// Threads of a row that is held in registers, and what each holds: x and dy.
+constexpr int kMost = 512, kHeld = 16;
+
+template <typename DY, typename X, int kWidth, int kPacks> __global__ void __launch_bounds__(kMost) gradHeld(NormGradArgs a) {
+  using C = Compute<X>;
+  __shared__ C room[kMaxRowWarps];
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows; r += (long long)gridDim.x * blockDim.y) {
+    const DY *dy = static_cast<const DY *>(a.dy) + r * a.length;
+    const X *x = static_cast<const X *>(a.x) + r * a.length;
+    const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0), rstd = loadFloat<C>(a.rstd, a.statistics, r);
+    C dh[kPacks][kWidth], h[kPacks][kWidth], sum = 0, dot = 0;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int i = (p * blockDim.x + threadIdx.x) * kWidth;
+      if (i < a.length) {
+        loadPack<kWidth>(x + i, h[p]);
+        loadPack<kWidth>(dy + i, dh[p]);
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int i = (p * blockDim.x + threadIdx.x) * kWidth;
+      if (i >= a.length)
+        continue;
+      C scale[kWidth];
+      if (a.scale.data)
+        loadFloats<kWidth>(a.scale.data, a.scale.type, i, scale);
+#pragma unroll
+      for (int l = 0; l < kWidth; ++l) {
+        h[p][l] = (h[p][l] - mean) * rstd;
+        if (a.scale.data)
+          dh[p][l] *= scale[l];
+        sum += dh[p][l];
+        dot += dh[p][l] * h[p][l];
+      }
+    }
+    if (a.mean)
+      sum = joinRow(sum, Plus(), room) / C(a.length);
+    else
+      sum = 0;
+    dot = joinRow(dot, Plus(), room) / C(a.length);
+    X *dx = static_cast<X *>(a.dx) + r * a.length;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int i = (p * blockDim.x + threadIdx.x) * kWidth;
+#pragma unroll
+      for (int l = 0; l < kWidth; ++l)
+        dh[p][l] = rstd * (dh[p][l] - sum - h[p][l] * dot);
+      if (i < a.length)
+        storePack<kWidth>(dx + i, dh[p]);
+    }
+  }
+}
+
+template <typename DY, typename X> __global__ void gradAny(NormGradArgs a) {
+  using C = Compute<X>;
+  __shared__ C room[kMaxRowWarps];
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows; r += (long long)gridDim.x * blockDim.y) {
+    const DY *dy = static_cast<const DY *>(a.dy) + r * a.length;
+    const X *x = static_cast<const X *>(a.x) + r * a.length;
+    X *dx = static_cast<X *>(a.dx) + r * a.length;
+    const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0), rstd = loadFloat<C>(a.rstd, a.statistics, r);
+    auto dhOf = [&](long long i) {
+      C dh = widen(dy[i]);
+      return a.scale.data ? dh * loadFloat<C>(a.scale.data, a.scale.type, i) : dh;
+    };
+    C sum = 0, dot = 0;
+    for (long long i = threadIdx.x; i < a.length; i += blockDim.x) {
+      const C dh = dhOf(i);
+      sum += dh;
+      dot += dh * ((C(widen(x[i])) - mean) * rstd);
+    }
+    if (a.mean)
+      sum = joinRow(sum, Plus(), room) / C(a.length);
+    else
+      sum = 0;
+    dot = joinRow(dot, Plus(), room) / C(a.length);
+    for (long long i = threadIdx.x; i < a.length; i += blockDim.x)
+      dx[i] = narrow<X>(rstd * (dhOf(i) - sum - (C(widen(x[i])) - mean) * rstd * dot));
+  }
+}
+
+template <typename DY, typename X> void grad(const NormGradArgs &a, cudaStream_t stream) {
+  // As wide as the narrower type's 16 bytes.
+  constexpr int kWidth = kVector<DY> > kVector<X> ? kVector<DY> : kVector<X>;
+  const RowThreads held(a.length, kHeld, kMost);
+  if (a.vectors && held.holds(a.length, kHeld)) {
+    gradHeld<DY, X, kWidth, kHeld / kWidth><<<held.blocks(a.rows), held.block(), 0, stream>>>(a);
+  } else {
+    const RowThreads any(a.length, 8);
+    gradAny<DY, X><<<any.blocks(a.rows), any.block(), 0, stream>>>(a);
+  }
+}
+
+} // namespace
+
+cudaError_t launchNormGrad(const NormGradArgs &a, cudaStream_t stream) {
+  withNormTypes(a, [&](auto *dy, auto *x) { grad<Pointee<decltype(dy)>, Pointee<decltype(x)>>(a, stream); });
+  return cudaGetLastError();
+}
+
+} // namespace shardc::cuda

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The types of dy and x that the gradients of norms take: equal ones, and f32 beside 16-bit ones.
+#pragma once
+
+#include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/NormLaunch.h"
+
+namespace shardc::cuda::stored {
+
+/// Calls f with null pointers of the types of dy and x.
+template <typename F> void withNormTypes(const NormGradArgs &a, F f) {
+  withFloats(a.xType, [&](auto *x) {
+    using X = Pointee<decltype(x)>;
+    if (a.dyType == a.xType)
+      return f(x, x);
+    if constexpr (sizeof(X) == 4) {
+      if (a.dyType == ElementType::F16)
+        f((Half *)nullptr, x);
+      else
+        f((BFloat *)nullptr, x);
+    } else if constexpr (sizeof(X) == 2) {
+      f((float *)nullptr, x);
+    }
+  });
+}
+
+} // namespace shardc::cuda::stored
