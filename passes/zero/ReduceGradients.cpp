@@ -62,6 +62,8 @@ private:
       operands.push_back(into ? addTo(into, member.offset, gradient) : gradient);
       offsets.push_back(member.offset);
     }
+    if (offsets.empty() && into)
+      return into; // nothing to add
     if (offsets.empty()) {
       operands.push_back(b.expand(b.scalar(bucket.dtype, 0), {bucket.elements}));
       offsets.push_back(0);
