@@ -46,6 +46,11 @@ public:
   virtual int program(llvm::StringRef name) const = 0;
   /// Runs a program to its end. A kernel's fault aborts the communicator; where another rank failed, the error is its cause.
   virtual llvm::Error run(int program) = 0;
+
+protected:
+  /// Of every device: an error where the group has not as many ranks as the plan is for.
+  static llvm::Error checkRanks(const plan::Plan &plan, const Communicator *communicator);
+  static int programIndex(const plan::Plan &plan, llvm::StringRef name);
 };
 
 } // namespace shardc

@@ -15,6 +15,8 @@
 
 namespace shardc::cuda {
 
+class DeviceCommunicator;
+
 /// Every thread that calls CUDA for it must have called cudaSetDevice(ordinal()) before; `create` does so for its own.
 class Device {
 public:
@@ -30,6 +32,10 @@ public:
   FaultRecord *fault() const { return fault_; } ///< device memory
   /// Of stream `stream` of a plan (Command.stream): its commands share it, for they run one after another.
   Scratch &scratch(unsigned stream) { return scratch_[stream]; }
+
+  /// The ranks that run a plan together; null: one rank, or not yet told. It outlives the kernels that are bound to it.
+  DeviceCommunicator *communicator() const { return communicator_; }
+  void join(DeviceCommunicator *communicator) { communicator_ = communicator; }
 
   /// A function of CUDA C++ source by NVRTC, for this device: cached in memory by source, and on disk under its hash. `name` is
   /// extern "C". The returned handle lives as long as the device. (cudaKernel_t: launched by cudaLaunchKernelExC.)
@@ -51,6 +57,7 @@ private:
   };
   std::vector<Site> sites_;
   std::map<unsigned, Scratch> scratch_;
+  DeviceCommunicator *communicator_ = nullptr;
 };
 
 /// success, or "CALL: what the driver says".

@@ -37,7 +37,7 @@ llvm::Expected<Array> bindRef(const RankContext &context, const plan::Ref &ref, 
   if (ref.absent())
     return Array();
   auto bad = [&](const llvm::Twine &what) { return userError(place + ": operand " + what); };
-  if (ref.buffer() >= context.memory.size())
+  if (ref.buffer() >= context.buffers.size())
     return bad("of unknown buffer " + llvm::Twine(ref.buffer()));
   llvm::Expected<Array> array = shapeOf(ref, place);
   if (!array)
@@ -60,7 +60,7 @@ llvm::Expected<Array> bindRef(const RankContext &context, const plan::Ref &ref, 
   int64_t start = int64_t(offset) / size, limit = bytes / size;
   if (elements && (low < -start || high >= limit - start))
     return bad("reaches outside its buffer of " + llvm::Twine(bytes) + " bytes");
-  a.data = context.memory[ref.buffer()] + offset;
+  a.data = context.buffers[ref.buffer()] + offset;
   return array;
 }
 
@@ -71,16 +71,12 @@ std::string placeOf(const plan::Plan &plan, const plan::Command &command) {
   return named ? plan.strings(command.place()) : command.kernel();
 }
 
-BoundKernel bindCommand(const RankContext &context, const plan::Command &command, Fault &fault) {
+llvm::Expected<Binding> bindOperands(const RankContext &context, const plan::Command &command) {
   Binding binding;
   binding.place = placeOf(context.plan, command);
   binding.command = &command;
   binding.scalars = context.scalars;
-  binding.fault = &fault;
   binding.communicator = context.communicator;
-  Bind bindKernel = findKernel(command.kernel());
-  if (!bindKernel)
-    return userError(llvm::Twine(binding.place) + ": no host kernel is called " + command.kernel());
   for (const plan::Ref &ref : command.inputs()) {
     auto array = bindRef(context, ref, binding.place);
     if (!array)
@@ -102,7 +98,18 @@ BoundKernel bindCommand(const RankContext &context, const plan::Command &command
       binding.workspaceBytes = array->numElements() * byteSize(array->dtype);
     }
   }
-  return bindKernel(binding);
+  return binding;
+}
+
+BoundKernel bindCommand(const RankContext &context, const plan::Command &command, Fault &fault) {
+  Bind bindKernel = findKernel(command.kernel());
+  if (!bindKernel)
+    return userError(llvm::Twine(placeOf(context.plan, command)) + ": no host kernel is called " + command.kernel());
+  auto binding = bindOperands(context, command);
+  if (!binding)
+    return binding.takeError();
+  binding->fault = &fault;
+  return bindKernel(*binding);
 }
 
 } // namespace shardc::host

@@ -12,16 +12,10 @@ namespace shardc::host {
 constexpr unsigned kMaxStreams = 16;
 
 unsigned HostExecutor::rank() const { return options_.communicator ? options_.communicator->rank() : 0; }
-
-int HostExecutor::program(llvm::StringRef name) const {
-  for (int i = 0; i < plan_.programs_size(); ++i)
-    if (plan_.programs(i).name() == name)
-      return i;
-  return -1;
-}
+int HostExecutor::program(llvm::StringRef name) const { return programIndex(plan_, name); }
 
 llvm::Error HostExecutor::load() {
-  if (llvm::Error e = checkRanks())
+  if (llvm::Error e = checkRanks(plan_, options_.communicator))
     return e;
   auto memory = Memory::create(plan_, options_.disjoint);
   if (!memory)
@@ -40,15 +34,6 @@ llvm::Error HostExecutor::load() {
       return e;
   startThreads();
   return llvm::Error::success();
-}
-
-llvm::Error HostExecutor::checkRanks() const {
-  unsigned size = options_.communicator ? options_.communicator->size() : 1, wanted = std::max(1u, plan_.ranks());
-  if (size == wanted)
-    return llvm::Error::success();
-  return userError("plan is for " + llvm::Twine(wanted) + " ranks: got " + llvm::Twine(size) + ", wanted " +
-                       llvm::Twine(wanted),
-                   "start as many ranks as the plan is for, or compile it with --ranks " + llvm::Twine(size));
 }
 
 llvm::Error HostExecutor::loadConstants() {
@@ -75,7 +60,7 @@ llvm::Expected<Stream *> HostExecutor::streamOf(const plan::Command &command) {
 }
 
 llvm::Error HostExecutor::bindProgram(int program) {
-  RankContext context{plan_, *memory_, scalars_, options_.communicator, rank()};
+  RankContext context{plan_, memory_->buffers(), scalars_, options_.communicator, rank()};
   llvm::DenseMap<uint64_t, Event *> signalled; // a 32-bit key may be one that the map keeps for itself
   for (const plan::Command &command : plan_.programs(program).commands()) {
     auto stream = streamOf(command);

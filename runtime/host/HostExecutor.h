@@ -4,6 +4,7 @@
 
 #include "runtime/Executor.h"
 #include "runtime/host/BindCommand.h"
+#include "runtime/host/Memory.h"
 #include "runtime/host/Stream.h"
 #include <mutex>
 
@@ -22,7 +23,6 @@ public:
   llvm::Error run(int program) override;
 
 private:
-  llvm::Error checkRanks() const;
   llvm::Error loadConstants();
   llvm::Error bindProgram(int program);
   llvm::Expected<Stream *> streamOf(const plan::Command &command);

@@ -18,6 +18,7 @@ public:
   static llvm::Expected<Memory> create(const plan::Plan &plan, bool disjoint);
   char *operator[](uint32_t buffer) const { return buffers_[buffer]; }
   size_t size() const { return buffers_.size(); }
+  llvm::ArrayRef<char *> buffers() const { return buffers_; }
   /// Before a program runs: where memory is disjoint, fills all that lives in this program only with NaN, so that what is
   /// read before it is written is not what an earlier run left.
   void forget(int program) {

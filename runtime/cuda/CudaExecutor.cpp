@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/CudaExecutor.h"
+#include "ir/base/Error.h"
+#include "ir/plan/Scalars.h"
+#include "runtime/Ranks.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/host/BindCommand.h"
+#include "llvm/ADT/DenseMap.h"
+#include <set>
+#include <thread>
+
+namespace shardc::cuda {
+
+/// Most streams of a plan: compute, gathers, reductions, copies, and some.
+constexpr unsigned kMaxStreams = 16;
+
+unsigned CudaExecutor::rank() const { return options_.communicator ? options_.communicator->rank() : 0; }
+
+CudaExecutor::~CudaExecutor() {
+  if (!device_)
+    return;
+  cudaSetDevice(device_->ordinal());
+  if (!isLost_) {
+    for (auto &[number, stream] : streams_)
+      llvm::consumeError(stream->synchronize());
+    for (Program &program : programs_)
+      program.graph.destroy(); // before the communicators
+    return;
+  }
+  // Whatever is destroyed now could wait for ever: given up.
+  new std::vector<Program>(std::move(programs_));
+  new auto(std::move(streams_));
+  new auto(std::move(joined_));
+  new auto(std::move(events_));
+  new auto(std::move(staged_));
+  new Event(std::move(started_));
+  new Event(std::move(finished_));
+  new Pinned(std::move(scalars_));
+  new Pinned(std::move(fault_));
+  if (memory_)
+    new Memory(std::move(*memory_));
+  (void)communicator_.release();
+  (void)device_.release();
+}
+
+llvm::Error CudaExecutor::load() {
+  if (options_.disjoint || options_.delaySeed)
+    return userError("--check-races: got a CUDA device, wanted the host", "add --device cpu");
+  if (llvm::Error e = checkRanks(plan_, options_.communicator))
+    return e;
+  if (llvm::Error e = checkKernels())
+    return e;
+  auto device = Device::create(deviceOptions_.ordinal);
+  if (!device)
+    return device.takeError();
+  device_ = std::move(*device);
+  if (llvm::Error e = openCommunicator())
+    return e;
+  if (llvm::Error e = allocate())
+    return e;
+  if (llvm::Error e = loadConstants())
+    return e;
+  programs_.reserve(plan_.programs_size());
+  for (const plan::Program &program : plan_.programs())
+    if (llvm::Error e = bindProgram(program))
+      return e;
+  if (llvm::Error e = check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"))
+    return e;
+  if (!communicator())
+    return llvm::Error::success();
+  if (llvm::Error e = waitForAll(*options_.communicator)) // none connects where one has failed
+    return e;
+  return communicator()->connect();
+}
+
+llvm::Error CudaExecutor::checkKernels() const {
+  std::set<std::string> missing;
+  for (const plan::Program &program : plan_.programs())
+    for (const plan::Command &command : program.commands())
+      if (!findKernel(command.kernel()))
+        missing.insert(command.kernel());
+  if (missing.empty())
+    return llvm::Error::success();
+  std::string names;
+  for (const std::string &name : missing)
+    names += (names.empty() ? "" : ", ") + name;
+  return userError("plan: no CUDA kernels for: " + names, "run it with --device cpu");
+}
+
+llvm::Error CudaExecutor::openCommunicator() {
+  Communicator *host = options_.communicator;
+  if (!host || host->size() == 1)
+    return llvm::Error::success();
+  std::set<unsigned> channels;
+  for (const plan::Program &program : plan_.programs())
+    for (const plan::Command &command : program.commands())
+      if (unsigned channel = command.communicator(); channel && channel < Communicator::kChannels) // others bind to an error
+        channels.insert(channel);
+  std::vector<unsigned> list(channels.begin(), channels.end());
+  auto made = deviceOptions_.nccl ? makeNcclCommunicator(*host, list) : makeLocalCommunicator(*host);
+  if (!made)
+    return made.takeError();
+  communicator_ = std::move(*made);
+  device_->join(communicator());
+  return llvm::Error::success();
+}
+
+llvm::Error CudaExecutor::allocate() {
+  auto memory = Memory::create(plan_);
+  if (!memory)
+    return memory.takeError();
+  memory_.emplace(std::move(*memory));
+  uint32_t s = plan_.scalars_buffer();
+  if (s >= memory_->buffers().size() || plan_.buffers(s).bytes() < kNumScalars * sizeof(double))
+    return userError("scalars buffer: is missing or too small");
+  if (llvm::Error e = scalars_.allocate(kNumScalars * sizeof(double)))
+    return e;
+  scalars()[kRank] = rank();
+  if (llvm::Error e = fault_.allocate(sizeof(FaultRecord)))
+    return e;
+  for (const plan::Input &input : plan_.inputs())
+    if (uint32_t i = input.buffer(); i < memory_->buffers().size() && !staged_.count(i))
+      if (llvm::Error e = staged_[i].allocate(plan_.buffers(i).bytes()))
+        return e;
+  streams_[0] = std::make_unique<Stream>();
+  if (llvm::Error e = streams_[0]->create(/*urgent=*/false))
+    return e;
+  if (llvm::Error e = started_.create())
+    return e;
+  return finished_.create();
+}
+
+llvm::Error CudaExecutor::loadConstants() {
+  for (const plan::ConstantData &constant : plan_.constants()) {
+    uint32_t i = constant.buffer();
+    if (i >= memory_->buffers().size() || constant.data().size() > plan_.buffers(i).bytes())
+      return userError("constant of buffer " + llvm::Twine(i) + ": does not fit");
+    if (llvm::Error e = write(i, 0, constant.data().data(), constant.data().size()))
+      return e;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Stream *> CudaExecutor::streamOf(const plan::Command &command) {
+  unsigned index = command.stream();
+  if (index >= kMaxStreams)
+    return userError(host::placeOf(plan_, command) + llvm::Twine(": stream: got ") + llvm::Twine(index) + ", wanted below " +
+                     llvm::Twine(kMaxStreams));
+  std::unique_ptr<Stream> &stream = streams_[index];
+  if (!stream) {
+    stream = std::make_unique<Stream>();
+    if (llvm::Error e = stream->create(/*urgent=*/true)) // others wait for communication
+      return e;
+    if (llvm::Error e = joined_[stream.get()].create())
+      return e;
+  }
+  return stream.get();
+}
+
+llvm::Error CudaExecutor::bindProgram(const plan::Program &program) {
+  Program &bound = programs_.emplace_back();
+  auto *scalars = reinterpret_cast<const double *>(memory_->buffers()[plan_.scalars_buffer()]);
+  host::RankContext context{plan_, memory_->buffers(), scalars, options_.communicator, rank()};
+  llvm::DenseMap<uint64_t, Event *> signalled; // a 32-bit key may be one that the map keeps for itself
+  for (const plan::Command &command : program.commands()) {
+    auto bad = [&](const char *what, uint32_t event) {
+      return userError(host::placeOf(plan_, command) + llvm::Twine(": ") + what + llvm::Twine(event));
+    };
+    auto stream = streamOf(command);
+    if (!stream)
+      return stream.takeError();
+    Issue issue;
+    issue.stream = *stream;
+    if (*stream != streams_[0].get() && !llvm::is_contained(bound.forks, *stream))
+      bound.forks.push_back(*stream);
+    for (uint32_t event : command.waits()) {
+      Event *found = signalled.lookup(event);
+      if (!found)
+        return bad("waits for what nothing before it signals: event ", event);
+      issue.waits.push_back(found);
+    }
+    for (uint32_t event : command.signals()) {
+      if (signalled.count(event))
+        return bad("signals what is signalled already: event ", event);
+      Event &made = *events_.emplace_back(std::make_unique<Event>());
+      if (llvm::Error e = made.create())
+        return e;
+      issue.signals.push_back(signalled[event] = &made);
+    }
+    auto binding = host::bindOperands(context, command);
+    if (!binding)
+      return binding.takeError();
+    auto kernel = findKernel(command.kernel())(*binding, *device_);
+    if (!kernel)
+      return kernel.takeError();
+    issue.kernel = std::move(*kernel);
+    bound.issues.push_back(std::move(issue));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error CudaExecutor::write(uint32_t buffer, uint64_t offset, const void *from, uint64_t bytes) {
+  char *to = memory_->buffers()[buffer] + offset;
+  auto staged = staged_.find(buffer);
+  if (staged == staged_.end()) {
+    if (llvm::Error e = check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, first()), "cudaMemcpyAsync"))
+      return e;
+    return streams_[0]->synchronize();
+  }
+  if (staging_) // what was staged before may not have gone yet
+    if (llvm::Error e = streams_[0]->synchronize())
+      return e;
+  staging_ = true;
+  char *pinned = staged->second.as<char>() + offset;
+  std::memcpy(pinned, from, bytes);
+  return check(cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyDefault, first()), "cudaMemcpyAsync");
+}
+
+llvm::Error CudaExecutor::read(uint32_t buffer, uint64_t offset, void *to, uint64_t bytes) {
+  const char *from = memory_->buffers()[buffer] + offset;
+  if (llvm::Error e = check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, first()), "cudaMemcpyAsync"))
+    return e;
+  return streams_[0]->synchronize();
+}
+
+llvm::Error CudaExecutor::enqueueFork(Program &program) {
+  // Taken anew in each run, also where a graph holds the copy.
+  if (llvm::Error e = check(cudaMemcpyAsync(memory_->buffers()[plan_.scalars_buffer()], scalars_.data(),
+                                            kNumScalars * sizeof(double), cudaMemcpyHostToDevice, first()),
+                            "cudaMemcpyAsync"))
+    return e;
+  if (llvm::Error e = started_.record(first()))
+    return e;
+  for (Stream *stream : program.forks)
+    if (llvm::Error e = started_.holdBack(stream->get()))
+      return e;
+  return llvm::Error::success();
+}
+
+llvm::Error CudaExecutor::enqueue(Program &program) {
+  if (llvm::Error e = enqueueFork(program))
+    return e;
+  for (Issue &issue : program.issues) {
+    cudaStream_t stream = issue.stream->get();
+    for (Event *event : issue.waits)
+      if (llvm::Error e = event->holdBack(stream))
+        return e;
+    if (llvm::Error e = issue.kernel->launch(stream))
+      return e;
+    for (Event *event : issue.signals)
+      if (llvm::Error e = event->record(stream))
+        return e;
+  }
+  for (Stream *stream : program.forks) {
+    Event &joined = joined_.find(stream)->second;
+    if (llvm::Error e = joined.record(stream->get()))
+      return e;
+    if (llvm::Error e = joined.holdBack(first()))
+      return e;
+  }
+  return check(cudaMemcpyAsync(fault_.data(), device_->fault(), sizeof(FaultRecord), cudaMemcpyDeviceToHost, first()),
+               "cudaMemcpyAsync");
+}
+
+llvm::Error CudaExecutor::wait() {
+  if (!communicator() || !deviceOptions_.nccl)
+    return streams_[0]->synchronize();
+  if (llvm::Error e = finished_.record(first()))
+    return e;
+  constexpr unsigned kPollsBetweenChecks = 4096; // some milliseconds
+  for (unsigned polls = 1;; ++polls) {
+    cudaError_t code = cudaEventQuery(finished_.get());
+    if (code != cudaErrorNotReady)
+      return check(code, "cudaEventQuery");
+    if (polls % kPollsBetweenChecks)
+      continue;
+    if (options_.communicator->aborted())
+      return groupError(*options_.communicator, Exit::Fault);
+    if (llvm::Error e = communicator()->poll())
+      return e;
+    std::this_thread::yield();
+  }
+}
+
+llvm::Error CudaExecutor::failGroup() {
+  isLost_ = communicator() && deviceOptions_.nccl;
+  return groupError(*options_.communicator, Exit::Fault);
+}
+
+llvm::Error CudaExecutor::fail(std::string text) {
+  if (!communicator())
+    return userError(text, "", Exit::Fault);
+  options_.communicator->abort(text);
+  return failGroup();
+}
+
+llvm::Error CudaExecutor::runToEnd(Program &program) {
+  // The first run is no graph: the driver loads kernels, and communicators find their ways, when they are used first.
+  const bool asGraph = program.hasRun && deviceOptions_.graphs && (!communicator() || communicator()->capturable());
+  if (asGraph && !program.graph)
+    if (llvm::Error e = program.graph.capture(first(), [&] { return enqueue(program); }))
+      return e;
+  if (llvm::Error e = asGraph ? program.graph.launch(first()) : enqueue(program))
+    return e;
+  return wait();
+}
+
+llvm::Error CudaExecutor::run(int index) {
+  assert(index >= 0 && index < int(programs_.size()));
+  Program &program = programs_[index];
+  if (llvm::Error error = runToEnd(program)) {
+    if (communicator() && !deviceOptions_.nccl) // nothing enqueued is left waiting: others' arrays may still be in use
+      for (auto &[number, stream] : streams_)
+        llvm::consumeError(stream->synchronize());
+    return fail(llvm::toString(std::move(error)));
+  }
+  program.hasRun = true;
+  staging_ = false;
+  FaultRecord &fault = *fault_.as<FaultRecord>();
+  if (!fault.raised) [[likely]]
+    return llvm::Error::success();
+  std::string text = device_->message(fault);
+  fault = {};
+  if (llvm::Error e = check(cudaMemset(device_->fault(), 0, sizeof(FaultRecord)), "cudaMemset"))
+    return e;
+  if (!communicator())
+    return userError(text);
+  return fail(text);
+}
+
+llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan, const ExecutorOptions &options,
+                                                         const DeviceOptions &deviceOptions) {
+  auto executor = std::make_unique<CudaExecutor>(plan, options, deviceOptions);
+  if (llvm::Error e = executor->load())
+    return e;
+  return executor;
+}
+
+std::string whyNoDevice() { return Device::whyNone(); }
+
+uint64_t takenBeyond(uint64_t arenas) {
+  size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess || total - free < arenas)
+    return 0;
+  return total - free - arenas;
+}
+
+} // namespace shardc::cuda

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor on a device: one rank's memory, kernels bound to it, streams, and a graph of each program.
+#pragma once
+
+#include "runtime/cuda/Communicator.h"
+#include "runtime/cuda/Event.h"
+#include "runtime/cuda/Executor.h"
+#include "runtime/cuda/Graph.h"
+#include "runtime/cuda/Kernel.h"
+#include "runtime/cuda/Memory.h"
+#include "runtime/cuda/Pinned.h"
+#include <map>
+#include <optional>
+
+namespace shardc::cuda {
+
+class CudaExecutor final : public Executor {
+public:
+  CudaExecutor(const plan::Plan &plan, const ExecutorOptions &options, const DeviceOptions &deviceOptions)
+      : plan_(plan), options_(options), deviceOptions_(deviceOptions) {}
+  ~CudaExecutor() override;
+  /// Once, before anything else.
+  llvm::Error load();
+
+  void *buffer(uint32_t) override { return nullptr; }
+  llvm::Error write(uint32_t buffer, uint64_t offset, const void *from, uint64_t bytes) override;
+  llvm::Error read(uint32_t buffer, uint64_t offset, void *to, uint64_t bytes) override;
+  unsigned rank() const override;
+  double *scalars() override { return scalars_.as<double>(); }
+  int program(llvm::StringRef name) const override { return programIndex(plan_, name); }
+  llvm::Error run(int program) override;
+
+private:
+  struct Issue {
+    std::unique_ptr<Kernel> kernel;
+    Stream *stream;
+    llvm::SmallVector<Event *, 2> waits, signals;
+  };
+  struct Program {
+    std::vector<Issue> issues;
+    std::vector<Stream *> forks; ///< streams with commands but the first
+    bool hasRun = false;
+    Graph graph;
+  };
+
+  llvm::Error checkKernels() const;
+  llvm::Error openCommunicator();
+  llvm::Error allocate();
+  llvm::Error loadConstants();
+  llvm::Error bindProgram(const plan::Program &program);
+  llvm::Expected<Stream *> streamOf(const plan::Command &command);
+  /// Everything that a run of the program enqueues, on the first stream and its forks.
+  llvm::Error enqueue(Program &program);
+  llvm::Error enqueueFork(Program &program);
+  llvm::Error runToEnd(Program &program);
+  /// Until the device has done all; ends where the group has.
+  llvm::Error wait();
+  /// An error that ends this rank's run, told to the others.
+  llvm::Error fail(std::string text);
+  llvm::Error failGroup();
+
+  cudaStream_t first() { return streams_.begin()->second->get(); }
+  DeviceCommunicator *communicator() const { return communicator_.get(); }
+
+  const plan::Plan &plan_;
+  ExecutorOptions options_;
+  DeviceOptions deviceOptions_;
+  // Destroyed from the last to the first: graphs before communicators, all before the device.
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<DeviceCommunicator> communicator_;
+  std::optional<Memory> memory_;
+  Pinned scalars_, fault_;           ///< what a run takes over, and what it leaves
+  std::map<uint32_t, Pinned> staged_; ///< of inputs, by buffer: written by the host, on their way to the device
+  bool staging_ = false;             ///< a copy out of `staged_` may be under way
+  std::map<unsigned, std::unique_ptr<Stream>> streams_; ///< by the plan's number; 0 is always there
+  Event started_, finished_;
+  std::map<Stream *, Event> joined_; ///< a stream's last event in a program
+  std::vector<std::unique_ptr<Event>> events_;
+  std::vector<Program> programs_;
+  bool isLost_ = false; ///< kernels may never end
+};
+
+} // namespace shardc::cuda

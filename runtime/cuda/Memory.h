@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of one rank's plan: one allocation for each space, and where each buffer lies in them.
+#pragma once
+
+#include "ir/plan/Plan.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <vector>
+
+namespace shardc::cuda {
+
+/// Device memory, or pinned host memory for spaces that are no device's; zero at first. A plan is untrusted: buffers outside their
+/// space are errors. What does not fit is an error with exit code 3.
+class Memory {
+public:
+  static llvm::Expected<Memory> create(const plan::Plan &plan);
+  Memory(Memory &&other) noexcept;
+  ~Memory();
+
+  llvm::ArrayRef<char *> buffers() const { return buffers_; } ///< by index in the plan
+  uint64_t deviceBytes() const { return deviceBytes_; }       ///< of all spaces of the device
+
+private:
+  struct Space {
+    char *data;
+    bool onDevice;
+  };
+  Memory() = default;
+  llvm::Error allocate(const plan::Space &space, int index);
+
+  std::vector<Space> spaces_;
+  std::vector<char *> buffers_;
+  uint64_t deviceBytes_ = 0;
+};
+
+} // namespace shardc::cuda

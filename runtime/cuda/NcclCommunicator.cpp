@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/base/Error.h"
+#include "runtime/Ranks.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/cuda/Communicator.h"
+#include <cstdlib>
+#include <nccl.h>
+
+namespace shardc::cuda {
+namespace {
+
+llvm::Error check(ncclResult_t code, const char *call, ncclComm_t comm = nullptr) {
+  if (code == ncclSuccess)
+    return llvm::Error::success();
+  std::string text = std::string(call) + ": " + ncclGetErrorString(code);
+  if (const char *more = ncclGetLastError(comm); more && *more)
+    text += std::string(": ") + more;
+  return userError(text, "", Exit::Fault);
+}
+
+ncclDataType_t typeOf(DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return ncclFloat32;
+  case DType::F64:
+    return ncclFloat64;
+  case DType::F16:
+    return ncclFloat16;
+  case DType::BF16:
+    return ncclBfloat16;
+  case DType::I32:
+    return ncclInt32;
+  case DType::I64:
+    return ncclInt64;
+  case DType::U8:
+  case DType::Bool:
+    return ncclUint8;
+  }
+  return ncclUint8;
+}
+
+class NcclCommunicator final : public DeviceCommunicator {
+public:
+  NcclCommunicator(Communicator &host, llvm::ArrayRef<unsigned> channels)
+      : DeviceCommunicator(host.rank(), host.size()), host_(host), channels_(channels.begin(), channels.end()) {}
+
+  ~NcclCommunicator() override {
+    for (ncclComm_t comm : comms_)
+      if (comm)
+        ncclCommDestroy(comm);
+  }
+
+  llvm::Error connect() override {
+    for (unsigned channel : channels_) {
+      ncclUniqueId id = {};
+      if (rank() == 0)
+        if (llvm::Error e = check(ncclGetUniqueId(&id), "ncclGetUniqueId"))
+          return e;
+      if (!host_.broadcast(/*channel=*/0, &id, sizeof id, /*root=*/0))
+        return groupError(host_, Exit::Fault);
+      if (llvm::Error e = check(ncclCommInitRank(&comms_[channel], int(size()), id, int(rank())), "ncclCommInitRank"))
+        return e;
+    }
+    return llvm::Error::success();
+  }
+
+  bool capturable() const override { return true; }
+
+  llvm::Error poll() override {
+    for (ncclComm_t comm : comms_) {
+      ncclResult_t state = ncclSuccess;
+      if (comm)
+        if (llvm::Error e = check(ncclCommGetAsyncError(comm, &state), "ncclCommGetAsyncError", comm))
+          return e;
+      if (state != ncclSuccess && state != ncclInProgress)
+        return check(state, "NCCL", comm);
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error allGather(unsigned channel, const void *slice, void *whole, int64_t n, DType dtype, cudaStream_t stream) override {
+    ncclComm_t comm = comms_[channel];
+    return check(ncclAllGather(slice, whole, size_t(n), typeOf(dtype), comm, stream), "ncclAllGather", comm);
+  }
+  llvm::Error reduceScatter(unsigned channel, const void *whole, void *slice, int64_t n, DType dtype,
+                            cudaStream_t stream) override {
+    ncclComm_t comm = comms_[channel];
+    return check(ncclReduceScatter(whole, slice, size_t(n), typeOf(dtype), ncclSum, comm, stream), "ncclReduceScatter", comm);
+  }
+  llvm::Error allReduce(unsigned channel, void *data, int64_t n, DType dtype, cudaStream_t stream) override {
+    ncclComm_t comm = comms_[channel];
+    return check(ncclAllReduce(data, data, size_t(n), typeOf(dtype), ncclSum, comm, stream), "ncclAllReduce", comm);
+  }
+
+private:
+  Communicator &host_;
+  std::vector<unsigned> channels_;
+  ncclComm_t comms_[Communicator::kChannels] = {}; ///< by channel
+};
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<DeviceCommunicator>> makeNcclCommunicator(Communicator &host, llvm::ArrayRef<unsigned> channels) {
+  constexpr const char *kMulticast = "NCCL_NVLS_ENABLE";
+  if (const char *value = std::getenv(kMulticast); value && llvm::StringRef(value) != "0")
+    return userError(std::string(kMulticast) + ": got '" + value + "', wanted 0 or nothing: multicast memory is not used here",
+                     std::string("unset ") + kMulticast);
+  setenv(kMulticast, "0", /*overwrite=*/1); // NCCL reads it at its first call
+  return std::make_unique<NcclCommunicator>(host, channels);
+}
+
+} // namespace shardc::cuda
