@@ -49,8 +49,8 @@ cl::opt<std::string> zero("zero", cl::desc("ZeRO stage; default 0 at 1 rank, els
 cl::opt<std::string> accumulate("accumulate", cl::desc("micro-steps per update; default 1"), cl::value_desc("K"), cl::cat(planCategory));
 cl::opt<std::string> bucket("bucket", cl::desc("parameters that are gathered and reduced together: those of a layer, or as many as fit; default layer"), cl::value_desc("SIZE|layer"), cl::init("layer"), cl::cat(planCategory));
 cl::opt<Size> prefetchLimit("prefetch-limit", cl::desc("gathered parameters at one time, in use or ahead; default: the two largest neighbours"), cl::cat(planCategory));
-cl::opt<std::string> machine("machine", cl::desc("cost model: a built-in name or a JSON file; default cpu"), cl::value_desc("FILE.json|NAME"), cl::init("cpu"), cl::cat(planCategory));
-cl::opt<std::string> target("target", cl::desc("kernels: cpu; default cpu"), cl::init("cpu"), cl::cat(planCategory));
+cl::opt<std::string> machine("machine", cl::desc("cost model: a built-in name or a JSON file; default cpu, or of --target cuda, by --ranks: h200, h200x2, h200x8"), cl::value_desc("FILE.json|NAME"), cl::cat(planCategory));
+cl::opt<std::string> target("target", cl::desc("what the plan is for: cpu or cuda; default cpu"), cl::value_desc("cpu|cuda"), cl::init("cpu"), cl::cat(planCategory));
 
 // Flags of the next increments: refused by name, so that nobody takes them for honoured.
 cl::opt<std::string> reduceDtype("reduce-dtype", cl::desc("auto; default auto"), cl::init("auto"), cl::cat(planCategory));
@@ -65,8 +65,7 @@ Error checkNotBuilt() {
     const char *flag;
     StringRef value, only;
   } const kFlags[] = {{"reduce-dtype", reduceDtype, "auto"}, {"memory", memory, ""},       {"host-memory", hostMemory, ""},
-                      {"disk", disk, ""},                    {"recompute", recompute, "none"}, {"offload", offload, "none"},
-                      {"target", target, "cpu"}};
+                      {"disk", disk, ""},                    {"recompute", recompute, "none"}, {"offload", offload, "none"}};
   for (auto &[flag, value, only] : kFlags)
     if (value != only)
       return notBuilt(flag, value, only);
@@ -145,7 +144,13 @@ Expected<CompileOptions> compileOptions() {
       return userError("--dropout: got '" + dropout + "', wanted a ratio in [0, 1)");
     o.dropout = p;
   }
-  o.machine = machine;
+  if (target != "cpu" && target != "cuda")
+    return userError("--target: got '" + target + "', wanted cpu or cuda");
+  o.target = target;
+  if (machine.getNumOccurrences())
+    o.machine = machine;
+  else if (target == "cuda")
+    o.machine = o.ranks == 1 ? "h200" : o.ranks == 2 ? "h200x2" : "h200x8";
   return o;
 }
 

@@ -88,6 +88,8 @@ cl::opt<std::string>
 
 cl::opt<std::string> deviceFlag("device", cl::value_desc("cpu|cuda"), cl::cat(machineCategory),
                                 cl::desc("where to run; default: what the plan is for"));
+cl::opt<bool> noGraphsFlag("no-cuda-graphs", cl::cat(machineCategory),
+                           cl::desc("--device cuda: launch every kernel by itself, with the same results"));
 cl::opt<unsigned>
     ranksFlag("ranks", cl::value_desc("N"), cl::cat(machineCategory),
               cl::desc("data-parallel ranks; default, and nothing else: as in the plan"));
@@ -220,6 +222,8 @@ llvm::Expected<TrainFlags> parseFlags(int argc, char **argv) {
 
   TrainFlags flags;
   flags.planPath = planFlag;
+  flags.device = deviceFlag;
+  flags.cudaGraphs = !noGraphsFlag;
   flags.checkRaces = checkRacesFlag;
   flags.weights = {planFlag, weightsFlag, *deviation, seedFlag};
   TrainOptions &train = flags.train;
@@ -265,10 +269,11 @@ llvm::Error checkFlags(const plan::Plan &plan, unsigned processes) {
   StringRef target = optionOf(plan, "target");
   if (!deviceFlag.empty() && deviceFlag != "cpu" && deviceFlag != "cuda")
     return commandLine("--device: got " + deviceFlag + ", wanted cpu or cuda");
-  if (deviceFlag == "cuda" || target == "cuda")
-    return commandLine("--device cuda is not built yet: got a plan for " +
-                           (target.empty() ? "cpu" : target),
-                       "compile the plan with --target cpu and train with --device cpu");
+  bool isCuda = (deviceFlag.empty() ? target : StringRef(deviceFlag)) == "cuda";
+  if (isCuda && checkRacesFlag)
+    return commandLine("--check-races runs on the host: got --device cuda, wanted cpu", "add --device cpu");
+  if (!isCuda && noGraphsFlag)
+    return commandLine("--no-cuda-graphs is of no use here: the device is cpu", "leave it out, or add --device cuda");
 
   StringRef optimizer = optionOf(plan, "optimizer");
   if (optimizer.empty())

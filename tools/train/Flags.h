@@ -12,6 +12,8 @@ struct TrainFlags {
   std::string planPath;
   TrainOptions train;
   WeightsOptions weights;
+  std::string device;      ///< --device as given; "": as the plan says
+  bool cudaGraphs = true;
   bool checkRaces = false;
 };
 

@@ -7,6 +7,7 @@
 #include "runtime/comm/Communicator.h"
 #include "runtime/host/Parallel.h"
 #include "tools/common/CommandLine.h"
+#include "tools/train/Devices.h"
 #include "tools/train/Groups.h"
 #include "tools/train/Progress.h"
 #include "llvm/ADT/StringExtras.h"
@@ -26,6 +27,7 @@ struct Job {
   std::string hash = {}; ///< of the plan
   std::unique_ptr<const TrainData> data = nullptr;
   std::optional<StartingWeights> weights = std::nullopt;
+  DeviceKind device = DeviceKind::Cpu;
   JobResults results = {};
 
   llvm::Error open();
@@ -42,6 +44,10 @@ llvm::Error Job::open() {
   hash = fileHash(serializePlan(plan));
   if (llvm::Error error = checkFlags(plan, launch ? launch->size : 0))
     return error;
+  auto chosen = chooseDevice(flags.device, plan);
+  if (!chosen)
+    return chosen.takeError();
+  device = *chosen;
   auto opened = TrainData::open(plan, flags.train);
   if (!opened)
     return opened.takeError();
@@ -63,9 +69,10 @@ void noteInitialised(llvm::ArrayRef<std::string> names) {
 llvm::Expected<std::unique_ptr<Executor>> Job::createExecutor(Communicator &communicator, Communicator *shadow) {
   if (shadow)
     return createRaceChecked(plan, {&communicator, shadow, /*delaySeed=*/flags.train.numbers.seed + 1});
-  ExecutorOptions options;
-  options.communicator = &communicator;
-  return Executor::create(plan, options);
+  RankDevice where{device, std::nullopt, flags.cudaGraphs};
+  if (launch)
+    where.processRank = launch->rank;
+  return shardc::createExecutor(plan, communicator, where);
 }
 
 llvm::Error Job::runRank(Communicator &communicator, Communicator *shadow) {

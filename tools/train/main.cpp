@@ -8,6 +8,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <csignal>
+#include <cstdlib>
 
 namespace shardc {
 namespace {
@@ -49,8 +50,12 @@ int run(int argc, char **argv) {
     return reportAndExitCode(flags.takeError());
   installSignals();
   auto results = runJob(*flags, stopRequested);
-  if (!results)
-    return reportAndExitCode(withHint(results.takeError(), "see shardc-train --help"));
+  if (!results) {
+    int code = reportAndExitCode(withHint(results.takeError(), "see shardc-train --help"));
+    if (code == int(Exit::Fault)) // a device that waits for a rank that is gone would keep us from ending in good order
+      std::_Exit(code);
+    return code;
+  }
   if (results->isRoot)
     printResults(results->train);
   int code = reportAndExitCode(llvm::Error::success());

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a plan runs: on the host, or on CUDA devices if this build has them.
+#pragma once
+
+#include "runtime/Executor.h"
+#include <optional>
+
+namespace shardc {
+
+enum class DeviceKind { Cpu, Cuda };
+
+/// Of --device ("": what the plan is for). Errors: this build has no CUDA, this machine no device.
+llvm::Expected<DeviceKind> chooseDevice(llvm::StringRef flag, const plan::Plan &plan);
+
+struct RankDevice {
+  DeviceKind kind = DeviceKind::Cpu;
+  /// This process is that rank, of a launcher's; else ranks are threads, which share the first device.
+  std::optional<unsigned> processRank;
+  bool graphs = true;
+};
+
+/// On the rank's thread; all ranks call it. Communicator: never null.
+llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan, Communicator &communicator,
+                                                         const RankDevice &device);
+
+} // namespace shardc
