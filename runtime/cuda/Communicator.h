@@ -15,7 +15,7 @@ class Communicator;
 namespace shardc::cuda {
 
 /// One rank's end of a group, beside the host's. All ranks make the same calls in the same order on each channel (communicator c of
-/// the plan). A call only enqueues: what came before on the stream is done before it, on all ranks, and what comes after sees its
+/// the plan); calls on different channels may come from different threads. A call only enqueues: what came before on the stream is done before it, on all ranks, and what comes after sees its
 /// result. Arrays and places in them are as for shardc::Communicator. Sums have a fixed order. Errors: the group's, or a device's.
 class DeviceCommunicator {
 public:

@@ -58,11 +58,12 @@ public:
   llvm::Error allGather(unsigned channel, const void *slice, void *whole, int64_t n, DType dtype, cudaStream_t stream) override {
     if (llvm::Error e = begin(channel, slice, whole, stream))
       return e;
+    const Call *calls = channels_[channel].calls;
     const int64_t bytes = n * byteSize(dtype);
     for (unsigned r = 0; r < size() && bytes; ++r) {
       char *to = static_cast<char *>(whole) + r * bytes;
-      if (to != calls_[r].in) // in place
-        if (llvm::Error e = check(cudaMemcpyAsync(to, calls_[r].in, bytes, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync"))
+      if (to != calls[r].in) // in place
+        if (llvm::Error e = check(cudaMemcpyAsync(to, calls[r].in, bytes, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync"))
           return e;
     }
     return end(channel, stream);
@@ -72,7 +73,7 @@ public:
                             cudaStream_t stream) override {
     if (llvm::Error e = begin(channel, whole, slice, stream))
       return e;
-    SumArrays arrays = parts();
+    SumArrays arrays = parts(channel);
     arrays.results[0] = slice;
     arrays.numResults = 1;
     if (llvm::Error e = check(launchSum(sumTypeOf(dtype), arrays, n * rank(), 0, n, stream), "sum over ranks"))
@@ -83,9 +84,10 @@ public:
   llvm::Error allReduce(unsigned channel, void *data, int64_t n, DType dtype, cudaStream_t stream) override {
     if (llvm::Error e = begin(channel, data, data, stream))
       return e;
-    SumArrays arrays = parts();
+    SumArrays arrays = parts(channel);
+    const Call *calls = channels_[channel].calls;
     for (unsigned r = 0; r < size(); ++r)
-      arrays.results[r] = calls_[r].out;
+      arrays.results[r] = calls[r].out;
     arrays.numResults = size();
     Part part(n, size(), rank()); // this rank sums it for all
     if (llvm::Error e = check(launchSum(sumTypeOf(dtype), arrays, part.begin, part.begin, part.count, stream), "sum over ranks"))
@@ -96,6 +98,7 @@ public:
 private:
   struct Channel {
     Event ready, done; ///< recorded anew in each call, when all have waited for the one before
+    Call calls[kMaxLocalRanks]; ///< of the call under way
   };
 
   /// All ranks' arrays are ready, for what comes next on the stream.
@@ -104,9 +107,9 @@ private:
     if (llvm::Error e = c.ready.record(stream))
       return e;
     Call own{static_cast<const char *>(in), static_cast<char *>(out), c.ready.get(), c.done.get()};
-    if (!host_.allGather(channel, &own, calls_, sizeof own, DType::U8))
+    if (!host_.allGather(channel, &own, c.calls, sizeof own, DType::U8))
       return groupError(host_, Exit::Fault);
-    return waitForAll(stream, &Call::ready);
+    return waitForAll(channel, stream, &Call::ready);
   }
 
   /// All ranks have done their part; the arrays may be used again.
@@ -116,28 +119,29 @@ private:
     char own = 0, all[kMaxLocalRanks];
     if (!host_.allGather(channel, &own, all, 1, DType::U8))
       return groupError(host_, Exit::Fault);
-    return waitForAll(stream, &Call::done);
+    return waitForAll(channel, stream, &Call::done);
   }
 
-  llvm::Error waitForAll(cudaStream_t stream, cudaEvent_t Call::*event) {
+  llvm::Error waitForAll(unsigned channel, cudaStream_t stream, cudaEvent_t Call::*event) {
+    const Call *calls = channels_[channel].calls;
     for (unsigned r = 0; r < size(); ++r)
       if (r != rank())
-        if (llvm::Error e = check(cudaStreamWaitEvent(stream, calls_[r].*event, 0), "cudaStreamWaitEvent"))
+        if (llvm::Error e = check(cudaStreamWaitEvent(stream, calls[r].*event, 0), "cudaStreamWaitEvent"))
           return e;
     return llvm::Error::success();
   }
 
-  SumArrays parts() const {
+  SumArrays parts(unsigned channel) const {
+    const Call *calls = channels_[channel].calls;
     SumArrays arrays = {};
     arrays.ranks = size();
     for (unsigned r = 0; r < size(); ++r)
-      arrays.parts[r] = calls_[r].in;
+      arrays.parts[r] = calls[r].in;
     return arrays;
   }
 
   Communicator &host_;
   Channel channels_[Communicator::kChannels];
-  Call calls_[kMaxLocalRanks]; ///< of the call under way: one thread makes all calls
 };
 
 } // namespace

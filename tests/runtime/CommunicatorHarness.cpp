@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/runtime/CommunicatorHarness.h"
 #include "ir/base/Half.h"
-#include "runtime/comm/Local.h"
-#include "runtime/comm/Process.h"
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -36,33 +34,7 @@ uint16_t halfSumAt(const std::vector<Bytes> &arrays, int64_t i) {
   return Round(sum);
 }
 
-/// Ranks that could as well be processes: each has the memory mapped and a connection of its own. Small
-/// staging areas, so that most arrays go in several chunks.
-Ends joinThreads(unsigned ranks) {
-  const std::string job = uniqueJob();
-  Ends ends(ranks);
-  std::vector<std::thread> threads;
-  for (unsigned r = 0; r < ranks; ++r)
-    threads.emplace_back([&, r] {
-      ProcessGroupOptions options;
-      options.rank = r;
-      options.size = ranks;
-      options.name = job;
-      options.stagingBytes = 5000;
-      auto end = joinProcessGroup(options);
-      if (end)
-        ends[r] = std::move(*end);
-      else
-        ADD_FAILURE() << llvm::toString(end.takeError());
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  return ends;
-}
-
 } // namespace
-
-std::vector<GroupKind> groupKinds() { return {{"Local", makeLocalGroup}, {"Process", joinThreads}}; }
 
 std::string uniqueJob() {
   static std::atomic<unsigned> count;

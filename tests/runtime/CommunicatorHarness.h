@@ -17,8 +17,9 @@ using Ends = std::vector<std::unique_ptr<Communicator>>;
 struct GroupKind {
   const char *name;
   Ends (*make)(unsigned ranks);
+  std::string (*whyMissing)() = nullptr; ///< "" or why this machine cannot have one: tests are skipped
 };
-/// Every implementation there is, each with arrays that fit its memory at once and arrays that do not.
+/// Every implementation that this program tests (GroupKinds.cpp), each with arrays that fit its memory at once and arrays that do not.
 std::vector<GroupKind> groupKinds();
 
 /// A name that no other group has.
@@ -36,7 +37,10 @@ template <typename F> void onEachRank(const Ends &ends, F f) {
 class GroupTest : public testing::TestWithParam<std::tuple<GroupKind, unsigned>> {
 protected:
   void SetUp() override {
-    ends = std::get<0>(GetParam()).make(ranks);
+    const GroupKind &kind = std::get<0>(GetParam());
+    if (std::string why = kind.whyMissing ? kind.whyMissing() : ""; !why.empty())
+      GTEST_SKIP() << why;
+    ends = kind.make(ranks);
     ASSERT_EQ(ends.size(), ranks);
   }
   const unsigned ranks = std::get<1>(GetParam());

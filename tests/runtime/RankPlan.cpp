@@ -177,16 +177,18 @@ RankPlan inPlacePlan(unsigned ranks) {
 }
 
 void setParameters(const RankPlan &p, Executor &executor) {
-  auto *w = static_cast<float *>(executor.buffer(p.parameters));
   int64_t n = kSliceElements * (p.slices ? 1 : p.plan.ranks()), first = p.slices ? kSliceElements * executor.rank() : 0;
+  std::vector<float> w(n);
   for (int64_t i = 0; i < n; ++i)
     w[i] = startOf(first + i);
+  llvm::cantFail(executor.write(p.parameters, 0, w.data(), 4 * n));
 }
 
 void setInputs(const RankPlan &p, Executor &executor, int step) {
-  auto *x = static_cast<float *>(executor.buffer(p.x));
-  for (int64_t i = 0; i < kSliceElements * p.plan.ranks(); ++i)
+  std::vector<float> x(kSliceElements * p.plan.ranks());
+  for (size_t i = 0; i < x.size(); ++i)
     x[i] = inputOf(executor.rank(), i, step);
+  llvm::cantFail(executor.write(p.x, 0, x.data(), 4 * x.size()));
 }
 
 std::vector<float> wantedLosses(unsigned ranks, int steps, std::vector<float> &parameters) {
