@@ -76,9 +76,10 @@ BoundKernel bindAttention(const host::Binding &b, Device &device) {
     return c.take();
   w.out = headsView(b.out[0]);
   w.wide = w.wide && aligned(b.out[0], 16);
-  if (llvm::Error error = check(prepareAttention(w), "attention"))
+  const bool mma = servesMma(w);
+  if (llvm::Error error = check(mma ? prepareAttentionMma(w) : prepareAttention(w), "attention"))
     return error;
-  return launches("attention", w, enqueueAttention, b, device);
+  return launches("attention", w, mma ? enqueueAttentionMma : enqueueAttention, b, device);
 }
 
 BoundKernel bindAttentionGrad(const host::Binding &b, Device &device) {
@@ -105,10 +106,12 @@ BoundKernel bindAttentionGrad(const host::Binding &b, Device &device) {
   w.dq = headsView(b.out[0]), w.dk = headsView(b.out[1]), w.dv = headsView(b.out[2]);
   for (const Array *a : {&b.in[0], &b.in[4], &b.out[0], &b.out[1], &b.out[2]})
     w.wide = w.wide && aligned(*a, 16);
-  if (llvm::Error error = check(prepareAttentionGrad(w), "attention_grad"))
+  const bool mma = servesMma(w);
+  if (llvm::Error error = check(mma ? prepareAttentionGradMma(w) : prepareAttentionGrad(w), "attention_grad"))
     return error;
   const int64_t rows = int64_t(w.batch) * w.heads * w.queries;
-  return launches("attention_grad", w, enqueueAttentionGrad, b, device, rows * (w.type == kF64 ? 8 : 4));
+  return launches("attention_grad", w, mma ? enqueueAttentionGradMma : enqueueAttentionGrad, b, device,
+                  mma ? attentionGradMmaScratch(w) : rows * (w.type == kF64 ? 8 : 4));
 }
 
 } // namespace shardc::cuda

@@ -47,5 +47,18 @@ cudaError_t prepareAttentionGrad(const AttentionWork &);
 cudaError_t enqueueAttention(const AttentionWork &, void *scratch, cudaStream_t);
 /// Scratch: a number of the type that is computed in for each query of each head.
 cudaError_t enqueueAttentionGrad(const AttentionWork &, void *scratch, cudaStream_t);
+/// dbias alone, from the sums of dout out for each query of each head. Prepared by prepareAttentionGrad.
+cudaError_t enqueueAttentionBiasGrad(const AttentionWork &, const void *deltas, cudaStream_t);
+
+/// The tensor-core kernels: 16-bit heads of 64 or 128 elements, aligned rows.
+inline bool servesMma(const AttentionWork &w) {
+  return w.wide && (w.type == kBF16 || w.type == kF16) && w.depth == w.valueDepth && (w.depth == 64 || w.depth == 128);
+}
+cudaError_t prepareAttentionMma(const AttentionWork &);
+cudaError_t prepareAttentionGradMma(const AttentionWork &);
+cudaError_t enqueueAttentionMma(const AttentionWork &, void *scratch, cudaStream_t);
+/// Scratch: attentionGradMmaScratch bytes.
+cudaError_t enqueueAttentionGradMma(const AttentionWork &, void *scratch, cudaStream_t);
+long long attentionGradMmaScratch(const AttentionWork &);
 
 } // namespace shardc::cuda

@@ -199,11 +199,7 @@ template <typename T> cudaError_t enqueueTyped(const AttentionWork &w, void *scr
     code = enqueue(gradQueries<T>, dim3(all * queryTiles), kTileThreads, bytes, stream, w, delta);
   if (code == cudaSuccess)
     code = enqueue(gradKeys<T>, dim3(all * keyTiles), kTileThreads, bytes, stream, w, delta);
-  if (code != cudaSuccess || !w.dbias.array.data)
-    return code;
-  const long long *s = w.dbias.strides;
-  const unsigned blocks = ownParts(s[0], w.batch) * ownParts(s[1], w.heads) * ownParts(s[2], queryTiles) * ownParts(s[3], keyTiles);
-  return enqueue(gradBias<T>, dim3(blocks), kTileThreads, bytes, stream, w, delta);
+  return code != cudaSuccess || !w.dbias.array.data ? code : enqueueAttentionBiasGrad(w, delta, stream);
 }
 
 } // namespace
@@ -224,6 +220,16 @@ cudaError_t prepareAttentionGrad(const AttentionWork &w) {
 
 cudaError_t enqueueAttentionGrad(const AttentionWork &w, void *scratch, cudaStream_t stream) {
   return withFloat(w.type, [&](auto *type) { return enqueueTyped<std::remove_pointer_t<decltype(type)>>(w, scratch, stream); });
+}
+
+cudaError_t enqueueAttentionBiasGrad(const AttentionWork &w, const void *deltas, cudaStream_t stream) {
+  const long long *s = w.dbias.strides;
+  const unsigned blocks = ownParts(s[0], w.batch) * ownParts(s[1], w.heads) * ownParts(s[2], blocksFor(w.queries, kTile)) *
+                          ownParts(s[3], blocksFor(w.keys, kTile));
+  return withFloat(w.type, [&](auto *type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    return enqueue(gradBias<T>, dim3(blocks), kTileThreads, attentionGradShared(w), stream, w, static_cast<const Compute<T> *>(deltas));
+  });
 }
 
 } // namespace shardc::cuda
