@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention(q, k, v, bias?, mask?) -> out, lse and attention_grad(dout, q, k, v, out, lse, bias?, mask?){bias_grad} -> dq, dk, dv
+// attention(q, k, v, bias?, mask?) -> out, lse and attention_grad(dout, q, k, v, out, lse, bias?, mask?){bias_grad} ->
+// dq, dk, dv
 // [, dbias]: as on the host. Beside 16-bit q, k and v, lse may be f32 (and should), bias and dbias any float type.
 #include "runtime/cuda/Attention.h"
 #include "runtime/cuda/Launcher.h"
@@ -19,7 +20,8 @@ Dims lseOf(const AttentionWork &w) { return {w.batch, w.heads, w.queries}; }
 bool checkScores(Checks &c, const Array &a, const AttentionWork &w, const char *what, ScoresView &view) {
   Dims strides;
   if (!c.that(broadcastStrides(a, scoresOf(w), strides), std::string(what) + ": got shape " + formatDims(a.dims) +
-                                                            ", wanted one that broadcasts to " + formatDims(scoresOf(w))))
+                                                             ", wanted one that broadcasts to " +
+                                                             formatDims(scoresOf(w))))
     return false;
   view.array = anyFloats(a);
   llvm::copy(strides, view.strides);
@@ -27,20 +29,23 @@ bool checkScores(Checks &c, const Array &a, const AttentionWork &w, const char *
 }
 
 /// Operands q, k, v from `first` on; the others by position.
-bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned biasAt, unsigned maskAt, AttentionWork &w) {
+bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned biasAt, unsigned maskAt,
+                   AttentionWork &w) {
   const Array &q = c.in(first), &k = c.in(first + 1), &v = c.in(first + 2), &bias = c.in(biasAt), &mask = c.in(maskAt);
-  if (!(checkFloat(c, q, "q") && c.dtype(k, q.dtype) && c.dtype(v, q.dtype) && c.rank(q, 4) && c.rank(k, 4) && c.rank(v, 4) &&
-        c.lastDim(q) && c.lastDim(k) && c.lastDim(v)))
+  if (!(checkFloat(c, q, "q") && c.dtype(k, q.dtype) && c.dtype(v, q.dtype) && c.rank(q, 4) && c.rank(k, 4) &&
+        c.rank(v, 4) && c.lastDim(q) && c.lastDim(k) && c.lastDim(v)))
     return false;
   int64_t id, batchMajor;
   const int64_t batch = q.dims[0], queries = q.dims[1], heads = q.dims[2], depth = q.dims[3], keys = k.dims[1];
   // Blocks are numbered with 32 bits, and so are the rows of a head.
   auto scores = checkedNumElements({batch, heads, std::max<int64_t>(queries, 1), std::max<int64_t>(keys, 1)});
-  if (!(c.dims(k, {batch, keys, heads, depth}) && c.dims(v, {batch, keys, heads, v.dims[3]}) && c.floatAttr("scale", w.scale) &&
-        c.floatAttr("dropout", w.dropout, 0.0) && c.floatAttr("fill", w.fill, -3.4028234663852886e38) && c.intAttr("id", id, 0) &&
+  if (!(c.dims(k, {batch, keys, heads, depth}) && c.dims(v, {batch, keys, heads, v.dims[3]}) &&
+        c.floatAttr("scale", w.scale) && c.floatAttr("dropout", w.dropout, 0.0) &&
+        c.floatAttr("fill", w.fill, -3.4028234663852886e38) && c.intAttr("id", id, 0) &&
         c.intAttr("batch_major", batchMajor, 0) &&
         c.that(w.dropout >= 0 && w.dropout < 1, "attribute dropout: wanted 0 <= p < 1") &&
-        c.that(scores && batch * heads * std::max(queries, keys) < INT32_MAX && std::max({depth, v.dims[3], queries, keys}) < INT32_MAX / 256,
+        c.that(scores && batch * heads * std::max(queries, keys) < INT32_MAX &&
+                   std::max({depth, v.dims[3], queries, keys}) < INT32_MAX / 256,
                "sizes: wanted fewer than 2^31 rows of scores")))
     return false;
   w.type = elementOf(q.dtype);
@@ -61,9 +66,10 @@ bool checkLse(Checks &c, const Array &lse, DType stored, AttentionWork &w) {
 }
 
 bool checkShared(Checks &c, int bytes, const AttentionWork &w) {
-  return c.that(bytes <= kMostAttentionShared,
-                "head sizes: got " + std::to_string(w.depth) + " and " + std::to_string(w.valueDepth) + ", which want " + std::to_string(bytes) +
-                    " bytes of shared memory of " + std::to_string(kMostAttentionShared));
+  return c.that(bytes <= kMostAttentionShared, "head sizes: got " + std::to_string(w.depth) + " and " +
+                                                   std::to_string(w.valueDepth) + ", which want " +
+                                                   std::to_string(bytes) + " bytes of shared memory of " +
+                                                   std::to_string(kMostAttentionShared));
 }
 
 } // namespace
@@ -71,8 +77,9 @@ bool checkShared(Checks &c, int bytes, const AttentionWork &w) {
 BoundKernel bindAttention(const host::Binding &b, Device &device) {
   Checks c(b);
   AttentionWork w;
-  if (!(c.arity(3, 5, 2) && checkOperands(c, b, 0, 3, 4, w) && c.dims(b.out[0], outOf(w)) && c.dtype(b.out[0], b.in[0].dtype) &&
-        checkLse(c, b.out[1], b.in[0].dtype, w) && c.denseResults() && c.apart() && checkShared(c, attentionShared(w), w)))
+  if (!(c.arity(3, 5, 2) && checkOperands(c, b, 0, 3, 4, w) && c.dims(b.out[0], outOf(w)) &&
+        c.dtype(b.out[0], b.in[0].dtype) && checkLse(c, b.out[1], b.in[0].dtype, w) && c.denseResults() && c.apart() &&
+        checkShared(c, attentionShared(w), w)))
     return c.take();
   w.out = headsView(b.out[0]);
   w.wide = w.wide && aligned(b.out[0], 16);
@@ -98,7 +105,8 @@ BoundKernel bindAttentionGrad(const host::Binding &b, Device &device) {
   for (size_t i = 0; i < 3; ++i)
     if (!(c.dims(b.out[i], b.in[1 + i].dims) && c.dtype(b.out[i], dtype)))
       return c.take();
-  if (biasGrad && !(c.dims(b.out[3], b.in[6].dims) && checkFloat(c, b.out[3], "dbias") && checkScores(c, b.out[3], w, "dbias", w.dbias)))
+  if (biasGrad && !(c.dims(b.out[3], b.in[6].dims) && checkFloat(c, b.out[3], "dbias") &&
+                    checkScores(c, b.out[3], w, "dbias", w.dbias)))
     return c.take();
   if (!(c.denseResults() && c.apart() && checkShared(c, attentionGradShared(w), w)))
     return c.take();

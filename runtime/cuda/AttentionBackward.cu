@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of attention for every case. Each result has blocks of its own, which compute the probabilities that they need again
-// from lse; so every sum has one order, and nothing is added by two blocks.
+// The gradient of attention for every case. Each result has blocks of its own, which compute the probabilities that
+// they need again from lse; so every sum has one order, and nothing is added by two blocks.
 #include "runtime/cuda/AttentionTile.cuh"
 #include "runtime/cuda/Enqueue.cuh"
 
@@ -67,7 +67,8 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) sumDeltas(
     delta[row] = sum;
 }
 
-template <typename T> __global__ void __launch_bounds__(kTileThreads) gradQueries(AttentionWork w, const Compute<T> *delta) {
+template <typename T>
+__global__ void __launch_bounds__(kTileThreads) gradQueries(AttentionWork w, const Compute<T> *delta) {
   using C = Compute<T>;
   const int tiles = (w.queries + kTile - 1) / kTile;
   const int first = blockIdx.x % tiles * kTile, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
@@ -95,7 +96,8 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) gradQuerie
   storeTile<T>(w.dq, b, h, first, w.queries, w.depth, dq, C(w.scale));
 }
 
-template <typename T> __global__ void __launch_bounds__(kTileThreads) gradKeys(AttentionWork w, const Compute<T> *delta) {
+template <typename T>
+__global__ void __launch_bounds__(kTileThreads) gradKeys(AttentionWork w, const Compute<T> *delta) {
   using C = Compute<T>;
   const int tiles = (w.keys + kTile - 1) / kTile;
   const int first = blockIdx.x % tiles * kTile, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
@@ -145,7 +147,8 @@ struct Span {
 /// Blocks: batches x heads x tiles of queries x tiles of keys, each 1 where the bias is broadcast.
 __host__ __device__ inline int ownParts(long long stride, int parts) { return stride ? parts : 1; }
 
-template <typename T> __global__ void __launch_bounds__(kTileThreads) gradBias(AttentionWork w, const Compute<T> *delta) {
+template <typename T>
+__global__ void __launch_bounds__(kTileThreads) gradBias(AttentionWork w, const Compute<T> *delta) {
   using C = Compute<T>;
   const long long *s = w.dbias.strides;
   unsigned block = blockIdx.x;
@@ -194,7 +197,8 @@ template <typename T> cudaError_t enqueueTyped(const AttentionWork &w, void *scr
   const unsigned all = unsigned(w.batch) * w.heads;
   const int bytes = attentionGradShared(w);
   const unsigned queryTiles = blocksFor(w.queries, kTile), keyTiles = blocksFor(w.keys, kTile);
-  cudaError_t code = enqueue(sumDeltas<T>, dim3(blocksFor((long long)(all)*w.queries, kTileThreads / kWarp)), kTileThreads, 0, stream, w, delta);
+  cudaError_t code = enqueue(sumDeltas<T>, dim3(blocksFor((long long)(all)*w.queries, kTileThreads / kWarp)),
+                             kTileThreads, 0, stream, w, delta);
   if (code == cudaSuccess)
     code = enqueue(gradQueries<T>, dim3(all * queryTiles), kTileThreads, bytes, stream, w, delta);
   if (code == cudaSuccess)
@@ -219,16 +223,18 @@ cudaError_t prepareAttentionGrad(const AttentionWork &w) {
 }
 
 cudaError_t enqueueAttentionGrad(const AttentionWork &w, void *scratch, cudaStream_t stream) {
-  return withFloat(w.type, [&](auto *type) { return enqueueTyped<std::remove_pointer_t<decltype(type)>>(w, scratch, stream); });
+  return withFloat(w.type,
+                   [&](auto *type) { return enqueueTyped<std::remove_pointer_t<decltype(type)>>(w, scratch, stream); });
 }
 
 cudaError_t enqueueAttentionBiasGrad(const AttentionWork &w, const void *deltas, cudaStream_t stream) {
   const long long *s = w.dbias.strides;
-  const unsigned blocks = ownParts(s[0], w.batch) * ownParts(s[1], w.heads) * ownParts(s[2], blocksFor(w.queries, kTile)) *
-                          ownParts(s[3], blocksFor(w.keys, kTile));
+  const unsigned blocks = ownParts(s[0], w.batch) * ownParts(s[1], w.heads) *
+                          ownParts(s[2], blocksFor(w.queries, kTile)) * ownParts(s[3], blocksFor(w.keys, kTile));
   return withFloat(w.type, [&](auto *type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    return enqueue(gradBias<T>, dim3(blocks), kTileThreads, attentionGradShared(w), stream, w, static_cast<const Compute<T> *>(deltas));
+    return enqueue(gradBias<T>, dim3(blocks), kTileThreads, attentionGradShared(w), stream, w,
+                   static_cast<const Compute<T> *>(deltas));
   });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tensor-core kernels of attention share. A block has four warps; each owns 16 rows of a tile of 64, against tiles of kColumns
-// columns. Tiles lie in shared memory in 16 bits; scores, probabilities and sums in registers as f32, where lane l of a warp holds
-// x[n][e] = element (l / 4 + 8 (e / 2), 8 n + 2 (l % 4) + e % 2) of its rows.
+// What the tensor-core kernels of attention share. A block has four warps; each owns 16 rows of a tile of 64, against
+// tiles of kColumns columns. Tiles lie in shared memory in 16 bits; scores, probabilities and sums in registers as f32,
+// where lane l of a warp holds x[n][e] = element (l / 4 + 8 (e / 2), 8 n + 2 (l % 4) + e % 2) of its rows.
 #pragma once
 
 #include "ir/base/Philox.h"
@@ -15,7 +15,8 @@ namespace shardc::cuda {
 
 constexpr int kMmaThreads = 128, kMmaRows = 64;
 
-/// Elements from row to row of a tile: 16 bytes more than the row, so that the rows of a small matrix lie in different banks.
+/// Elements from row to row of a tile: 16 bytes more than the row, so that the rows of a small matrix lie in different
+/// banks.
 template <int kDepth> constexpr int kPitch = kDepth + 8;
 
 /// to[kRows][kPitch] = rows [first, first + kRows) of a head, zeros from row `end` on. No barrier.
@@ -70,9 +71,11 @@ __device__ inline void multiplyColumns(float (&x)[kDepth / 8][4], const float (&
   }
 }
 
-/// The result of a warp: its 16 rows, from row `first` of the head, multiplied by factor[0] (rows l / 4) and factor[1] (8 more).
+/// The result of a warp: its 16 rows, from row `first` of the head, multiplied by factor[0] (rows l / 4) and factor[1]
+/// (8 more).
 template <typename T, int kDepth>
-__device__ inline void storeRows(const HeadsView &to, int b, int h, int first, int end, const float (&x)[kDepth / 8][4], const float (&factor)[2]) {
+__device__ inline void storeRows(const HeadsView &to, int b, int h, int first, int end, const float (&x)[kDepth / 8][4],
+                                 const float (&factor)[2]) {
   const int lane = threadIdx.x % kWarp;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -82,7 +85,8 @@ __device__ inline void storeRows(const HeadsView &to, int b, int h, int first, i
     T *at = static_cast<T *>(to.data) + b * to.batch + h * to.head + row * to.row + lane % 4 * 2;
 #pragma unroll
     for (int n = 0; n < kDepth / 8; ++n)
-      *reinterpret_cast<uint32_t *>(at + n * 8) = packPair(x[n][2 * half] * factor[half], x[n][2 * half + 1] * factor[half], T());
+      *reinterpret_cast<uint32_t *>(at + n * 8) =
+          packPair(x[n][2 * half] * factor[half], x[n][2 * half + 1] * factor[half], T());
   }
 }
 
@@ -90,10 +94,12 @@ __device__ inline void storeRows(const HeadsView &to, int b, int h, int first, i
 class ScoreEffects {
 public:
   __device__ ScoreEffects(const AttentionWork &w, int b, int h)
-      : w_(w), bias_(b * w.bias.strides[0] + h * w.bias.strides[1]), mask_(b * w.mask.strides[0] + h * w.mask.strides[1]) {
+      : w_(w), bias_(b * w.bias.strides[0] + h * w.bias.strides[1]),
+        mask_(b * w.mask.strides[0] + h * w.mask.strides[1]) {
     if (w.dropout > 0) {
       draw_ = DropoutDraw((uint64_t)(w.scalars[kSeed]), (uint64_t)(w.scalars[kStep]), w.id, w.dropout);
-      start_ = dropoutStart(w.batchMajor, (uint64_t)(w.scalars[kShardIndex]), (uint64_t)(w.batch) * w.heads * w.queries * w.keys) +
+      start_ = dropoutStart(w.batchMajor, (uint64_t)(w.scalars[kShardIndex]),
+                            (uint64_t)(w.batch) * w.heads * w.queries * w.keys) +
                ((uint64_t)(b)*w.heads + h) * w.queries * w.keys;
     }
   }
@@ -105,8 +111,8 @@ public:
     return hidden(i, j) ? float(w_.fill) : score;
   }
   __device__ bool hidden(int i, int j) const {
-    return w_.mask.array.data &&
-           !static_cast<const unsigned char *>(w_.mask.array.data)[mask_ + i * w_.mask.strides[2] + j * w_.mask.strides[3]];
+    return w_.mask.array.data && !static_cast<const unsigned char *>(
+                                     w_.mask.array.data)[mask_ + i * w_.mask.strides[2] + j * w_.mask.strides[3]];
   }
   __device__ bool drops() const { return w_.dropout > 0; }
   /// Dropout factors of keys j and j + 1. Requires: drops().
@@ -115,7 +121,10 @@ public:
     const unsigned at = element % 4;
     const PhiloxBlock block = draw_.block(element / 4);
     const uint32_t first = at == 0 ? block[0] : at == 1 ? block[1] : at == 2 ? block[2] : block[3];
-    const uint32_t second = at == 0 ? block[1] : at == 1 ? block[2] : at == 2 ? block[3] : draw_.block(element / 4 + 1)[0];
+    const uint32_t second = at == 0   ? block[1]
+                            : at == 1 ? block[2]
+                            : at == 2 ? block[3]
+                                      : draw_.block(element / 4 + 1)[0];
     return {keep(first), keep(second)};
   }
   __device__ float keepOne(int i, int j) const { return float(draw_.factor(start_ + (uint64_t)(i)*w_.keys + j)); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of attention of 16-bit heads of 64 or 128 elements by the tensor cores. Two kernels compute the probabilities again from
-// lse: blocks of 64 queries walk over the keys for dq, blocks of 64 keys over the queries for dk and dv. The first also leaves the
-// gradient of the scores, of which the bias's is a sum over batches and heads in their order.
+// The gradient of attention of 16-bit heads of 64 or 128 elements by the tensor cores. Two kernels compute the
+// probabilities again from lse: blocks of 64 queries walk over the keys for dq, blocks of 64 keys over the queries for
+// dk and dv. The first also leaves the gradient of the scores, of which the bias's is a sum over batches and heads in
+// their order.
 #include "runtime/cuda/AttentionMma.cuh"
 #include "runtime/cuda/Enqueue.cuh"
 
@@ -17,7 +18,8 @@ struct ScoreGradients {
   bool pairs; ///< 16-bit, and rows of an even number of keys
 };
 
-template <typename T> __device__ inline void storeScores(const ScoreGradients &to, long long at, float first, float second, bool both) {
+template <typename T>
+__device__ inline void storeScores(const ScoreGradients &to, long long at, float first, float second, bool both) {
   if (both && to.pairs) {
     *reinterpret_cast<uint32_t *>(static_cast<T *>(to.array.data) + at) = packPair(first, second, T());
     return;
@@ -34,7 +36,8 @@ __global__ void __launch_bounds__(kMmaThreads) gradQueriesMma(AttentionWork w, f
   const int tiles = (w.queries + kMmaRows - 1) / kMmaRows;
   const int first = blockIdx.x % tiles * kMmaRows, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
   const long long head = (long long)(b)*w.heads + h;
-  T *q = dynamicShared<T>(), *dout = q + kMmaRows * kPitch<kDepth>, *k = dout + kMmaRows * kPitch<kDepth>, *v = k + kWidth * kPitch<kDepth>;
+  T *q = dynamicShared<T>(), *dout = q + kMmaRows * kPitch<kDepth>, *k = dout + kMmaRows * kPitch<kDepth>,
+    *v = k + kWidth * kPitch<kDepth>;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const ScoreEffects effects(w, b, h);
   loadRows<T, kDepth, kMmaRows>(q, w.q, b, h, first, w.queries);
@@ -44,7 +47,8 @@ __global__ void __launch_bounds__(kMmaThreads) gradQueriesMma(AttentionWork w, f
     const int row = threadIdx.x / 2, begin = threadIdx.x % 2 * (kDepth / 2);
     float sum = 0;
     if (first + row < w.queries) {
-      const T *out = static_cast<const T *>(w.out.data) + b * w.out.batch + h * w.out.head + (first + row) * w.out.row + begin;
+      const T *out =
+          static_cast<const T *>(w.out.data) + b * w.out.batch + h * w.out.head + (first + row) * w.out.row + begin;
 #pragma unroll
       for (int c = 0; c < kDepth / 2; c += 8) {
         const Widest<T> several = *reinterpret_cast<const Widest<T> *>(out + c);
@@ -95,7 +99,8 @@ __global__ void __launch_bounds__(kMmaThreads) gradQueriesMma(AttentionWork w, f
           x = counts && !effects.hidden(i, j + e) ? one * ((e ? keep.y : keep.x) * x - rowDelta[half]) : 0.0f;
         }
         if (scores.array.data && i < w.queries && j < w.keys)
-          storeScores<T>(scores, (head * w.queries + i) * w.keys + j, ds[n][2 * half], ds[n][2 * half + 1], j + 1 < w.keys);
+          storeScores<T>(scores, (head * w.queries + i) * w.keys + j, ds[n][2 * half], ds[n][2 * half + 1],
+                         j + 1 < w.keys);
       }
     multiplyColumns<T, kDepth>(dq, ds, k);
   }
@@ -103,13 +108,15 @@ __global__ void __launch_bounds__(kMmaThreads) gradQueriesMma(AttentionWork w, f
   storeRows<T, kDepth>(w.dq, b, h, first + warp * 16, w.queries, dq, factor);
 }
 
-template <typename T, int kDepth> __global__ void __launch_bounds__(kMmaThreads) gradKeysMma(AttentionWork w, const float *delta) {
+template <typename T, int kDepth>
+__global__ void __launch_bounds__(kMmaThreads) gradKeysMma(AttentionWork w, const float *delta) {
   constexpr int kWidth = kColumns<kDepth>, kBlocks = kWidth / 8;
   __shared__ float lse[kWidth], columnDelta[kWidth];
   const int tiles = (w.keys + kMmaRows - 1) / kMmaRows;
   const int first = blockIdx.x % tiles * kMmaRows, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
   const long long head = (long long)(b)*w.heads + h;
-  T *k = dynamicShared<T>(), *v = k + kMmaRows * kPitch<kDepth>, *q = v + kMmaRows * kPitch<kDepth>, *dout = q + kWidth * kPitch<kDepth>;
+  T *k = dynamicShared<T>(), *v = k + kMmaRows * kPitch<kDepth>, *q = v + kMmaRows * kPitch<kDepth>,
+    *dout = q + kWidth * kPitch<kDepth>;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, rowOfLane = first + warp * 16 + lane / 4;
   const ScoreEffects effects(w, b, h);
   loadRows<T, kDepth, kMmaRows>(k, w.k, b, h, first, w.keys);
@@ -183,7 +190,9 @@ BiasGrad biasGradOf(const AttentionWork &w) {
   return (s[0] || w.batch == 1) && (s[1] || w.heads == 1) ? BiasGrad::Direct : BiasGrad::Summed;
 }
 
-long long deltaBytes(const AttentionWork &w) { return ((long long)(w.batch) * w.heads * w.queries * 4 + 255) / 256 * 256; }
+long long deltaBytes(const AttentionWork &w) {
+  return ((long long)(w.batch) * w.heads * w.queries * 4 + 255) / 256 * 256;
+}
 
 template <int kDepth> constexpr int kBytes = 2 * (kMmaRows + kColumns<kDepth>)*kPitch<kDepth> * 2;
 
@@ -197,11 +206,13 @@ template <typename T, int kDepth> cudaError_t enqueueSized(const AttentionWork &
     scores.array = w.dbias.array;
   else if (bias == BiasGrad::Summed)
     scores.array.data = kept;
-  scores.pairs = scores.array.type == w.type && w.keys % 2 == 0 && reinterpret_cast<uintptr_t>(scores.array.data) % 4 == 0;
-  cudaError_t code = enqueue(gradQueriesMma<T, kDepth>, dim3(all * blocksFor(w.queries, kMmaRows)), kMmaThreads, kBytes<kDepth>, stream, w,
-                             delta, scores);
+  scores.pairs =
+      scores.array.type == w.type && w.keys % 2 == 0 && reinterpret_cast<uintptr_t>(scores.array.data) % 4 == 0;
+  cudaError_t code = enqueue(gradQueriesMma<T, kDepth>, dim3(all * blocksFor(w.queries, kMmaRows)), kMmaThreads,
+                             kBytes<kDepth>, stream, w, delta, scores);
   if (code == cudaSuccess)
-    code = enqueue(gradKeysMma<T, kDepth>, dim3(all * blocksFor(w.keys, kMmaRows)), kMmaThreads, kBytes<kDepth>, stream, w, delta);
+    code = enqueue(gradKeysMma<T, kDepth>, dim3(all * blocksFor(w.keys, kMmaRows)), kMmaThreads, kBytes<kDepth>, stream,
+                   w, delta);
   if (code == cudaSuccess && bias == BiasGrad::EveryCase)
     code = enqueueAttentionBiasGrad(w, delta, stream);
   if (code == cudaSuccess && bias == BiasGrad::Summed) {
@@ -226,13 +237,18 @@ cudaError_t prepareAttentionGradMma(const AttentionWork &w) {
     using T = decltype(type);
     constexpr int kDepth = decltype(depth)::value;
     const int bytes = kBytes<kDepth>; // static shared memory lies beside it
-    cudaError_t code = cudaFuncSetAttribute(gradQueriesMma<T, kDepth>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    return code == cudaSuccess ? cudaFuncSetAttribute(gradKeysMma<T, kDepth>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) : code;
+    cudaError_t code =
+        cudaFuncSetAttribute(gradQueriesMma<T, kDepth>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    return code == cudaSuccess
+               ? cudaFuncSetAttribute(gradKeysMma<T, kDepth>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)
+               : code;
   });
 }
 
 cudaError_t enqueueAttentionGradMma(const AttentionWork &w, void *scratch, cudaStream_t stream) {
-  return withMma(w, [&](auto type, auto depth) { return enqueueSized<decltype(type), decltype(depth)::value>(w, scratch, stream); });
+  return withMma(w, [&](auto type, auto depth) {
+    return enqueueSized<decltype(type), decltype(depth)::value>(w, scratch, stream);
+  });
 }
 
 } // namespace shardc::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of 16-bit heads of 64 or 128 elements by the tensor cores: a block for 64 queries of a head, which walks over the keys in
-// tiles of 64 with a running softmax. Probabilities are rounded to 16 bits for their product with v.
+// Attention of 16-bit heads of 64 or 128 elements by the tensor cores: a block for 64 queries of a head, which walks
+// over the keys in tiles of 64 with a running softmax. Probabilities are rounded to 16 bits for their product with v.
 #include "runtime/cuda/AttentionMma.cuh"
 #include "runtime/cuda/Enqueue.cuh"
 
@@ -91,7 +91,8 @@ template <int kDepth> constexpr int kBytes = (kMmaRows + 2 * kColumns) * kPitch<
 } // namespace
 
 cudaError_t prepareAttentionMma(const AttentionWork &w) {
-  return withMma(w, [&](auto type, auto depth) { return allowShared(attendMma<decltype(type), decltype(depth)::value>); });
+  return withMma(w,
+                 [&](auto type, auto depth) { return allowShared(attendMma<decltype(type), decltype(depth)::value>); });
 }
 
 cudaError_t enqueueAttentionMma(const AttentionWork &w, void *, cudaStream_t stream) {

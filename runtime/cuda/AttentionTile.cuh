@@ -20,12 +20,12 @@ __host__ __device__ constexpr int pitch(int depth) { return depth + 1; }
 /// The dropout factors of this step.
 class Keep {
 public:
-  __device__ Keep(const AttentionWork &w)
-      : on_(w.dropout > 0), heads_(w.heads), queries_(w.queries), keys_(w.keys) {
+  __device__ Keep(const AttentionWork &w) : on_(w.dropout > 0), heads_(w.heads), queries_(w.queries), keys_(w.keys) {
     if (!on_)
       return;
     draw_ = DropoutDraw((uint64_t)(w.scalars[kSeed]), (uint64_t)(w.scalars[kStep]), w.id, w.dropout);
-    start_ = dropoutStart(w.batchMajor, (uint64_t)(w.scalars[kShardIndex]), (uint64_t)(w.batch) * w.heads * w.queries * w.keys);
+    start_ = dropoutStart(w.batchMajor, (uint64_t)(w.scalars[kShardIndex]),
+                          (uint64_t)(w.batch) * w.heads * w.queries * w.keys);
   }
   template <typename C> __device__ C factor(int b, int h, int i, int j) const {
     return on_ ? C(draw_.factor(start_ + (((uint64_t)(b)*heads_ + h) * queries_ + i) * keys_ + j)) : C(1);
@@ -42,8 +42,10 @@ template <typename T> __device__ inline T *rowOf(const HeadsView &view, int b, i
   return static_cast<T *>(view.data) + b * view.batch + h * view.head + i * view.row;
 }
 
-/// to[16][pitch(depth)] = rows [first, first + 16) of a head, zeros beyond `rows`. The block works together; no barrier.
-template <typename T> __device__ void loadTile(Compute<T> *to, const HeadsView &from, int b, int h, int first, int rows, int depth) {
+/// to[16][pitch(depth)] = rows [first, first + 16) of a head, zeros beyond `rows`. The block works together; no
+/// barrier.
+template <typename T>
+__device__ void loadTile(Compute<T> *to, const HeadsView &from, int b, int h, int first, int rows, int depth) {
   for (int r = threadIdx.x / kTile; r < kTile; r += kTileThreads / kTile) {
     const T *row = rowOf<T>(from, b, h, first + r);
     for (int c = threadIdx.x % kTile; c < depth; c += kTile)
@@ -53,7 +55,8 @@ template <typename T> __device__ void loadTile(Compute<T> *to, const HeadsView &
 
 /// The result: rows of 16 x depth, multiplied by `factor`.
 template <typename T>
-__device__ void storeTile(const HeadsView &to, int b, int h, int first, int rows, int depth, const Compute<T> *from, Compute<T> factor) {
+__device__ void storeTile(const HeadsView &to, int b, int h, int first, int rows, int depth, const Compute<T> *from,
+                          Compute<T> factor) {
   const int r = threadIdx.x / kTile;
   if (first + r >= rows)
     return;
@@ -76,7 +79,8 @@ __device__ inline bool hidden(const AttentionWork &w, int b, int h, int i, int j
 }
 
 /// Score (i, j) of a head, from its rows of q and k in shared memory. Requires: i < queries, j < keys.
-template <typename C> __device__ inline C scoreOf(const AttentionWork &w, int b, int h, int i, int j, const C *q, const C *k) {
+template <typename C>
+__device__ inline C scoreOf(const AttentionWork &w, int b, int h, int i, int j, const C *q, const C *k) {
   if (hidden(w, b, h, i, j))
     return C(w.fill);
   C score = C(w.scale) * dot(q, k, w.depth);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block for each row of logits, read once; then one block adds the rows up. The sums of a row and of the rows have one order.
+// A block for each row of logits, read once; then one block adds the rows up. The sums of a row and of the rows have
+// one order.
 #include "runtime/cuda/CrossEntropy.h"
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Numbers.cuh"
@@ -50,7 +51,8 @@ template <typename C> __device__ Part<C> blockPart(Part<C> p, Part<C> *room) {
 }
 
 /// loss[r] = lse - x[label], hit[r] = 0 or 1; both 0 for rows without a label.
-template <typename T> __global__ void __launch_bounds__(kThreads) rowLosses(CrossEntropyWork w, double *loss, long long *hit) {
+template <typename T>
+__global__ void __launch_bounds__(kThreads) rowLosses(CrossEntropyWork w, double *loss, long long *hit) {
   using C = Compute<T>;
   __shared__ Part<C> room[kThreads / kWarp];
   const long long row = blockIdx.x;

@@ -24,7 +24,8 @@ public:
     const size_t bytes = values.size() * sizeof(T);
     if (llvm::Error error = check(cudaMalloc(&table.data_, bytes), "cudaMalloc for a table"))
       return error;
-    if (llvm::Error error = check(cudaMemcpy(table.data_, values.data(), bytes, cudaMemcpyHostToDevice), "cudaMemcpy of a table"))
+    if (llvm::Error error =
+            check(cudaMemcpy(table.data_, values.data(), bytes, cudaMemcpyHostToDevice), "cudaMemcpy of a table"))
       return error;
     return table;
   }

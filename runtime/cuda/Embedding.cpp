@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// embedding(table, ids) -> rows of the table, and embedding_grad(dy, ids[, acc]){rows} -> rows of dy added up by id (to acc, in
-// place, where it is given), in a fixed order. 16-bit dy may have an f32 gradient. Ids are checked when running.
+// embedding(table, ids) -> rows of the table, and embedding_grad(dy, ids[, acc]){rows} -> rows of dy added up by id (to
+// acc, in place, where it is given), in a fixed order. 16-bit dy may have an f32 gradient. Ids are checked when
+// running.
 #include "runtime/cuda/Embedding.h"
 #include "runtime/cuda/Launcher.h"
 
@@ -11,7 +12,8 @@ using host::Array;
 using host::Checks;
 
 EmbeddingIds idsOf(const host::Binding &b, Device &device, const Array &ids, int64_t rows) {
-  return {ids.data, elementOf(ids.dtype), ids.numElements(), rows, device.fault(), device.faultSite(b.place, "token id")};
+  return {ids.data, elementOf(ids.dtype), ids.numElements(),
+          rows,     device.fault(),       device.faultSite(b.place, "token id")};
 }
 
 } // namespace
@@ -24,7 +26,8 @@ BoundKernel bindEmbedding(const host::Binding &b, Device &device) {
   const Array &table = b.in[0];
   Dims dims = b.in[1].dims;
   dims.push_back(table.dims[1]);
-  if (!(c.dims(b.out[0], dims) && c.apart() && c.that(b.in[1].numElements() < INT32_MAX, "ids: wanted fewer than 2^31")))
+  if (!(c.dims(b.out[0], dims) && c.apart() &&
+        c.that(b.in[1].numElements() < INT32_MAX, "ids: wanted fewer than 2^31")))
     return c.take();
   EmbeddingWork work = {};
   work.ids = idsOf(b, device, b.in[1], table.dims[0]);
@@ -32,8 +35,8 @@ BoundKernel bindEmbedding(const host::Binding &b, Device &device) {
   work.rowStride = table.strides[0] * byteSize(table.dtype);
   work.rowBytes = table.dims[1] * byteSize(table.dtype);
   work.to = b.out[0].data;
-  const uint64_t all = reinterpret_cast<uintptr_t>(work.table) | reinterpret_cast<uintptr_t>(work.to) | uint64_t(work.rowStride) |
-                       uint64_t(work.rowBytes) | 16;
+  const uint64_t all = reinterpret_cast<uintptr_t>(work.table) | reinterpret_cast<uintptr_t>(work.to) |
+                       uint64_t(work.rowStride) | uint64_t(work.rowBytes) | 16;
   work.unit = int(all & -all);
   return launches("embedding", work, enqueueEmbedding, b, device);
 }
@@ -41,8 +44,9 @@ BoundKernel bindEmbedding(const host::Binding &b, Device &device) {
 BoundKernel bindEmbeddingGrad(const host::Binding &b, Device &device) {
   Checks c(b);
   int64_t rows;
-  if (!(c.arity(2, 3, 1) && c.intAttr("rows", rows) && checkFloat(c, b.in[0], "dy") && c.index(b.in[1]) && c.contiguous(b.in[0]) &&
-        c.contiguous(b.in[1]) && c.rank(b.out[0], 2) && checkStatistic(c, b.out[0], b.in[0].dtype, "dtable") && c.denseResults()))
+  if (!(c.arity(2, 3, 1) && c.intAttr("rows", rows) && checkFloat(c, b.in[0], "dy") && c.index(b.in[1]) &&
+        c.contiguous(b.in[0]) && c.contiguous(b.in[1]) && c.rank(b.out[0], 2) &&
+        checkStatistic(c, b.out[0], b.in[0].dtype, "dtable") && c.denseResults()))
     return c.take();
   const Array &ids = b.in[1], &table = b.out[0];
   Dims dims = ids.dims;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient sorts the ids (stable, so that rows of dy are added in the order of the ids), then sums pieces of kPiece sorted
-// positions. A run of equal ids inside one piece is finished there; one that crosses pieces leaves partial sums, which are added in order.
+// The gradient sorts the ids (stable, so that rows of dy are added in the order of the ids), then sums pieces of kPiece
+// sorted positions. A run of equal ids inside one piece is finished there; one that crosses pieces leaves partial sums,
+// which are added in order.
 #include "runtime/cuda/Embedding.h"
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Numbers.cuh"
@@ -53,7 +54,8 @@ template <typename C> __device__ inline void finish(const EmbeddingGradWork &w, 
 
 /// partial[piece][0]: of the run that came from the piece before; [1]: of the run that begins here and goes on.
 template <typename T, typename C>
-__global__ void __launch_bounds__(kThreads) addPieces(EmbeddingGradWork w, const int *keys, const int *positions, C *partial) {
+__global__ void __launch_bounds__(kThreads)
+    addPieces(EmbeddingGradWork w, const int *keys, const int *positions, C *partial) {
   const long long column = blockIdx.y * (long long)(kThreads) + threadIdx.x, piece = blockIdx.x;
   if (column >= w.width)
     return;
@@ -79,7 +81,8 @@ __global__ void __launch_bounds__(kThreads) addPieces(EmbeddingGradWork w, const
 }
 
 /// Of each run that crosses pieces, by the block of the piece that it begins in.
-template <typename C> __global__ void __launch_bounds__(kThreads) joinPieces(EmbeddingGradWork w, const int *keys, const C *partial) {
+template <typename C>
+__global__ void __launch_bounds__(kThreads) joinPieces(EmbeddingGradWork w, const int *keys, const C *partial) {
   const long long column = blockIdx.y * (long long)(kThreads) + threadIdx.x, piece = blockIdx.x;
   const long long begin = piece * kPiece, next = begin + kPiece;
   if (column >= w.width || next >= w.ids.count || keys[next - 1] != keys[next])
@@ -161,12 +164,12 @@ cudaError_t enqueueEmbeddingGrad(const EmbeddingGradWork &w, void *scratch, cuda
   char *base = static_cast<char *>(scratch);
   auto ints = [&](long long at) { return reinterpret_cast<int *>(base + at); };
   int *keys = ints(layout.sortedKeys), *positions = ints(layout.sortedPositions);
-  cudaError_t code = enqueue(listIds, dim3(blocksFor(w.ids.count, kThreads)), kThreads, 0, stream, w.ids, ints(layout.keys),
-                             ints(layout.positions));
+  cudaError_t code = enqueue(listIds, dim3(blocksFor(w.ids.count, kThreads)), kThreads, 0, stream, w.ids,
+                             ints(layout.keys), ints(layout.positions));
   if (code != cudaSuccess || w.ids.rows == 0 || w.width == 0)
     return code;
-  code = sortPairs(base + layout.sort, layout.sortBytes, ints(layout.keys), keys, ints(layout.positions), positions, int(w.ids.count),
-                   bitsOf(w.ids.rows), stream);
+  code = sortPairs(base + layout.sort, layout.sortBytes, ints(layout.keys), keys, ints(layout.positions), positions,
+                   int(w.ids.count), bitsOf(w.ids.rows), stream);
   if (code != cudaSuccess)
     return code;
   const dim3 grid(blocksFor(w.ids.count, kPiece), blocksFor(w.width, kThreads));
@@ -174,7 +177,8 @@ cudaError_t enqueueEmbeddingGrad(const EmbeddingGradWork &w, void *scratch, cuda
     using T = std::remove_pointer_t<decltype(type)>;
     using C = Compute<T>;
     C *partial = reinterpret_cast<C *>(base + layout.partial);
-    if (cudaError_t failed = enqueue(addPieces<T, C>, grid, kThreads, 0, stream, w, keys, positions, partial); failed != cudaSuccess)
+    if (cudaError_t failed = enqueue(addPieces<T, C>, grid, kThreads, 0, stream, w, keys, positions, partial);
+        failed != cudaSuccess)
       return failed;
     return enqueue(joinPieces<C>, grid, kThreads, 0, stream, w, keys, partial);
   });

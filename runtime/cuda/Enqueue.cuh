@@ -11,7 +11,8 @@ namespace shardc::cuda {
 
 /// Blocks beside each other in x; none: nothing is launched.
 template <typename... Wanted, typename... Given>
-cudaError_t enqueue(void (*kernel)(Wanted...), dim3 grid, int threads, size_t sharedBytes, cudaStream_t stream, Given... arguments) {
+cudaError_t enqueue(void (*kernel)(Wanted...), dim3 grid, int threads, size_t sharedBytes, cudaStream_t stream,
+                    Given... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0)
     return cudaSuccess;
   cudaLaunchConfig_t config = {};

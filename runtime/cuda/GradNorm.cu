@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cuda/GradNorm.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/Enqueue.cuh"
+#include "runtime/cuda/GradNorm.h"
 #include "runtime/cuda/Numbers.cuh"
 
 namespace shardc::cuda {
@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-template <typename T> __global__ void __launch_bounds__(kThreads) squareBlocks(const T *x, long long count, double *partial) {
+template <typename T>
+__global__ void __launch_bounds__(kThreads) squareBlocks(const T *x, long long count, double *partial) {
   using C = Compute<T>;
   constexpr int kWide = 16 / sizeof(T);
   __shared__ double room[kThreads / kWarp];
@@ -78,7 +79,8 @@ cudaError_t enqueueSumSquares(const SumSquaresWork &w, void *scratch, cudaStream
   const unsigned blocks = blocksFor(w.count, kSquaresPerBlock);
   cudaError_t code = withFloat(w.type, [&](auto *type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    return enqueue(squareBlocks<T>, dim3(blocks), kThreads, 0, stream, static_cast<const T *>(w.values), w.count, partial);
+    return enqueue(squareBlocks<T>, dim3(blocks), kThreads, 0, stream, static_cast<const T *>(w.values), w.count,
+                   partial);
   });
   if (code != cudaSuccess)
     return code;

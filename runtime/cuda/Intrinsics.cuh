@@ -15,8 +15,8 @@ template <typename T> __device__ inline T *dynamicShared() {
   return reinterpret_cast<T *>(shardcDynamicShared);
 }
 
-/// Four 8 x 8 matrices of 16-bit elements: lane l names row l % 8 of matrix l / 8 (16 bytes in shared memory). r[m] of lane l then holds
-/// elements 2 (l % 4) and the next of row l / 4 of matrix m. The whole warp calls.
+/// Four 8 x 8 matrices of 16-bit elements: lane l names row l % 8 of matrix l / 8 (16 bytes in shared memory). r[m] of
+/// lane l then holds elements 2 (l % 4) and the next of row l / 4 of matrix m. The whole warp calls.
 __device__ inline void loadMatrices(uint32_t (&r)[4], const void *row) {
   const uint32_t address = uint32_t(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -33,15 +33,17 @@ __device__ inline void loadTransposed(uint32_t (&r)[4], const void *row) {
                : "memory");
 }
 
-/// c[16, 8] += a[16, 16] b[16, 8]. Lane l holds of c: rows l / 4 and 8 more, columns 2 (l % 4) and the next; of a: the same rows and columns,
-/// then columns 8 more; of b: rows 2 (l % 4) and the next, then 8 more, column l / 4.
+/// c[16, 8] += a[16, 16] b[16, 8]. Lane l holds of c: rows l / 4 and 8 more, columns 2 (l % 4) and the next; of a: the
+/// same rows and columns, then columns 8 more; of b: rows 2 (l % 4) and the next, then 8 more, column l / 4.
 __device__ inline void multiplyAdd(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, __nv_bfloat16) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, "
+               "%1, %2, %3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 __device__ inline void multiplyAdd(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, __half) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, "
+               "%1, %2, %3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }

@@ -28,8 +28,8 @@ private:
 
 /// Scratch memory of the command's stream, grown to `scratchBytes`; none for 0.
 template <typename Parameters>
-BoundKernel launches(const char *name, const Parameters &parameters, Enqueue<Parameters> enqueue, const host::Binding &b,
-                     Device &device, int64_t scratchBytes = 0) {
+BoundKernel launches(const char *name, const Parameters &parameters, Enqueue<Parameters> enqueue,
+                     const host::Binding &b, Device &device, int64_t scratchBytes = 0) {
   Scratch *scratch = scratchBytes ? &device.scratch(b.command->stream()) : nullptr;
   if (scratch)
     if (llvm::Error error = scratch->reserve(scratchBytes))
@@ -37,8 +37,8 @@ BoundKernel launches(const char *name, const Parameters &parameters, Enqueue<Par
   return std::make_unique<Launcher<Parameters>>(name, parameters, enqueue, scratch);
 }
 
-static_assert(int(DType::F32) == kF32 && int(DType::F64) == kF64 && int(DType::F16) == kF16 && int(DType::BF16) == kBF16 &&
-              int(DType::I32) == kI32 && int(DType::I64) == kI64);
+static_assert(int(DType::F32) == kF32 && int(DType::F64) == kF64 && int(DType::F16) == kF16 &&
+              int(DType::BF16) == kBF16 && int(DType::I32) == kI32 && int(DType::I64) == kI64);
 inline Element elementOf(DType dtype) { return Element(int(dtype)); }
 inline AnyFloats anyFloats(const host::Array &a) { return {a.data, elementOf(a.dtype)}; }
 

@@ -26,7 +26,8 @@ struct View {
   cublasOperation_t operation;
 };
 
-/// Of rows x columns elements at i * row + j * column; seen transposed where the rows are dense. A stride along a dim of 1 is free.
+/// Of rows x columns elements at i * row + j * column; seen transposed where the rows are dense. A stride along a dim
+/// of 1 is free.
 std::optional<View> viewOf(int64_t rows, int64_t columns, int64_t row, int64_t column) {
   if ((row == 1 || rows == 1) && (column >= rows || columns == 1))
     return View{rows, columns, columns == 1 ? rows : column, CUBLAS_OP_N};
@@ -42,8 +43,9 @@ llvm::Error makeLayout(cublasLtMatrixLayout_t &layout, DType dtype, const View &
   if (batch == 1)
     return llvm::Error::success();
   const int32_t count = batch;
-  if (auto error = check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)),
-                         "cublasLtMatrixLayoutSetAttribute"))
+  if (auto error =
+          check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)),
+                "cublasLtMatrixLayoutSetAttribute"))
     return error;
   return check(
       cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride)),
@@ -70,9 +72,9 @@ llvm::Error LtProduct::describe(const Problem &p) {
   if (!first || !second)
     return userError(std::string("layout of operand ") + (first ? "a" : "b") +
                      ": wanted stride 1 in one of the last two dims, and rows that do not overlap");
-  const cublasComputeType_t compute = p.in == DType::F64                ? CUBLAS_COMPUTE_64F
+  const cublasComputeType_t compute = p.in == DType::F64             ? CUBLAS_COMPUTE_64F
                                       : p.in == DType::F32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                                        : CUBLAS_COMPUTE_32F;
+                                                                     : CUBLAS_COMPUTE_32F;
   if (auto error = check(cublasLtMatmulDescCreate(&product_, compute, p.in == DType::F64 ? CUDA_R_64F : CUDA_R_32F),
                          "cublasLtMatmulDescCreate"))
     return error;
@@ -88,7 +90,8 @@ llvm::Error LtProduct::describe(const Problem &p) {
   return makeLayout(result_, p.out, View{p.n, p.m, p.n, CUBLAS_OP_N}, p.batch, p.strideY);
 }
 
-// The library's first answer. Candidates that are timed would be chosen here, from a tuning file by the problem's fields.
+// The library's first answer. Candidates that are timed would be chosen here, from a tuning file by the problem's
+// fields.
 llvm::Error LtProduct::choose(const Problem &p) {
   Preference preference;
   if (auto error = check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate"))
@@ -107,8 +110,8 @@ llvm::Error LtProduct::choose(const Problem &p) {
       return error;
   cublasLtMatmulHeuristicResult_t answer = {};
   int found = 0;
-  if (auto error = check(cublasLtMatmulAlgoGetHeuristic(blas_, product_, first_, second_, result_, result_, preference.handle, 1,
-                                                        &answer, &found),
+  if (auto error = check(cublasLtMatmulAlgoGetHeuristic(blas_, product_, first_, second_, result_, result_,
+                                                        preference.handle, 1, &answer, &found),
                          "cublasLtMatmulAlgoGetHeuristic"))
     return error;
   if (!found)
@@ -131,9 +134,10 @@ llvm::Expected<LtProduct> LtProduct::of(const Problem &problem, Device &device, 
 }
 
 LtProduct::LtProduct(LtProduct &&other)
-    : blas_(other.blas_), product_(std::exchange(other.product_, nullptr)), first_(std::exchange(other.first_, nullptr)),
-      second_(std::exchange(other.second_, nullptr)), result_(std::exchange(other.result_, nullptr)), algorithm_(other.algorithm_),
-      accumulate_(other.accumulate_), wide_(other.wide_) {}
+    : blas_(other.blas_), product_(std::exchange(other.product_, nullptr)),
+      first_(std::exchange(other.first_, nullptr)), second_(std::exchange(other.second_, nullptr)),
+      result_(std::exchange(other.result_, nullptr)), algorithm_(other.algorithm_), accumulate_(other.accumulate_),
+      wide_(other.wide_) {}
 
 LtProduct::~LtProduct() {
   for (cublasLtMatrixLayout_t layout : {first_, second_, result_})
@@ -143,12 +147,14 @@ LtProduct::~LtProduct() {
     cublasLtMatmulDescDestroy(product_);
 }
 
-llvm::Error LtProduct::run(const void *a, const void *b, const void *c, void *d, void *workspace, cudaStream_t stream) const {
+llvm::Error LtProduct::run(const void *a, const void *b, const void *c, void *d, void *workspace,
+                           cudaStream_t stream) const {
   const float one = 1, beta = accumulate_ ? 1 : 0;
   const double wideOne = 1, wideBeta = beta;
-  const void *alphaAt = wide_ ? static_cast<const void *>(&wideOne) : &one, *betaAt = wide_ ? static_cast<const void *>(&wideBeta) : &beta;
-  return check(cublasLtMatmul(blas_, product_, alphaAt, b, first_, a, second_, betaAt, accumulate_ ? c : d, result_, d, result_,
-                              &algorithm_, workspace, kBlasWorkspace, stream),
+  const void *alphaAt = wide_ ? static_cast<const void *>(&wideOne) : &one,
+             *betaAt = wide_ ? static_cast<const void *>(&wideBeta) : &beta;
+  return check(cublasLtMatmul(blas_, product_, alphaAt, b, first_, a, second_, betaAt, accumulate_ ? c : d, result_, d,
+                              result_, &algorithm_, workspace, kBlasWorkspace, stream),
                "cublasLtMatmul");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul(a, b[, acc]){transpose_a, transpose_b, tf32} -> y = a b (+ acc), batches broadcast, by cuBLASLt. a and b have one type; of
-// 16-bit ones y may be f32. acc is y's memory, or other memory in the same form. Sums are f32 (f64 for f64); f32 products are
-// rounded to TF32 only with attribute tf32 = 1.
+// matmul(a, b[, acc]){transpose_a, transpose_b, tf32} -> y = a b (+ acc), batches broadcast, by cuBLASLt. a and b have
+// one type; of 16-bit ones y may be f32. acc is y's memory, or other memory in the same form. Sums are f32 (f64 for
+// f64); f32 products are rounded to TF32 only with attribute tf32 = 1.
 #include "runtime/cuda/Launcher.h"
 #include "runtime/cuda/LtMatMul.h"
 #include "runtime/host/Strided.h"
@@ -41,7 +41,8 @@ private:
 /// An empty sum: y = 0 or acc.
 class NoProduct final : public Kernel {
 public:
-  NoProduct(const Array &acc, const Array &y) : from_(acc.data), to_(y.data), bytes_(y.numElements() * byteSize(y.dtype)) {}
+  NoProduct(const Array &acc, const Array &y)
+      : from_(acc.data), to_(y.data), bytes_(y.numElements() * byteSize(y.dtype)) {}
   llvm::Error launch(cudaStream_t stream) override {
     if (bytes_ == 0 || from_ == to_)
       return llvm::Error::success();
@@ -106,7 +107,8 @@ BoundKernel prepare(const host::Binding &binding, Device &device, Problem p, Dim
     parts.push_back({a.as<char>() + at[0] * byteSize(a.dtype), b.as<char>() + at[1] * byteSize(b.dtype),
                      acc ? acc.as<char>() + inY : nullptr, y.as<char>() + inY});
   }
-  const bool given = binding.workspaceBytes >= kBlasWorkspace && reinterpret_cast<uintptr_t>(binding.workspace) % 256 == 0;
+  const bool given =
+      binding.workspaceBytes >= kBlasWorkspace && reinterpret_cast<uintptr_t>(binding.workspace) % 256 == 0;
   Scratch *scratch = given ? nullptr : &device.scratch(binding.command->stream());
   if (scratch)
     if (llvm::Error error = scratch->reserve(kBlasWorkspace))
@@ -119,7 +121,8 @@ BoundKernel prepare(const host::Binding &binding, Device &device, Problem p, Dim
 BoundKernel bindMatMul(const host::Binding &binding, Device &device) {
   Checks c(binding);
   int64_t ta, tb, tf32;
-  if (!(c.arity(2, 3, 1) && c.intAttr("transpose_a", ta, 0) && c.intAttr("transpose_b", tb, 0) && c.intAttr("tf32", tf32, 0)))
+  if (!(c.arity(2, 3, 1) && c.intAttr("transpose_a", ta, 0) && c.intAttr("transpose_b", tb, 0) &&
+        c.intAttr("tf32", tf32, 0)))
     return c.take();
   const Array &a = c.in(0), &b = c.in(1), &acc = c.in(2), &y = c.out(0);
   if (!(checkFloat(c, a, "a") && c.dtype(b, a.dtype) && checkStatistic(c, y, a.dtype, "result") && c.contiguous(y) &&
@@ -132,13 +135,14 @@ BoundKernel bindMatMul(const host::Binding &binding, Device &device) {
   Dims strideA, strideB;
   llvm::ArrayRef<int64_t> batch = llvm::ArrayRef(y.dims).drop_back(2);
   if (!(c.that(p.k == kb, "inner sizes differ: " + formatDims(a.dims) + " and " + formatDims(b.dims)) &&
-        c.that(y.dims[ry - 2] == p.m && y.dims[ry - 1] == p.n,
-               "result shape: got " + formatDims(y.dims) + ", wanted " + formatDims({p.m, p.n}) + " in the last dims") &&
+        c.that(y.dims[ry - 2] == p.m && y.dims[ry - 1] == p.n, "result shape: got " + formatDims(y.dims) + ", wanted " +
+                                                                   formatDims({p.m, p.n}) + " in the last dims") &&
         c.that(broadcastStrides(batchOf(a), batch, strideA) && broadcastStrides(batchOf(b), batch, strideB),
                "batches do not broadcast to the result's") &&
         c.that(!acc || (acc.dtype == y.dtype && acc.dims == y.dims && acc.contiguous()),
                "acc: wanted the type, shape and row-major form of the result") &&
-        c.apart({{0, 2}}) && c.that(std::max({p.m, p.n, p.k, numElements(batch)}) < INT32_MAX, "sizes: wanted fewer than 2^31")))
+        c.apart({{0, 2}}) &&
+        c.that(std::max({p.m, p.n, p.k, numElements(batch)}) < INT32_MAX, "sizes: wanted fewer than 2^31")))
     return c.take();
   if (y.numElements() == 0 || p.k == 0)
     return std::make_unique<NoProduct>(acc, y);

@@ -57,9 +57,7 @@ template <typename C> __device__ inline void store(const AnyFloats &a, int64_t i
 }
 
 /// N elements that are loaded at once. Requires: aligned to their bytes.
-template <typename T, int N> struct alignas(N * sizeof(T)) Pack {
-  T at[N];
-};
+template <typename T, int N> struct alignas(N * sizeof(T)) Pack { T at[N]; };
 /// As many as 16 bytes hold.
 template <typename T> using Widest = Pack<T, 16 / sizeof(T)>;
 

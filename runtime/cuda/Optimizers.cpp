@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // adamw, adam (param, grad, m, v, grad_scale, scalars){decay_end, ranks} and sgd (param, grad, momentum?, grad_scale,
-// scalars){decay_end, ranks} over flat arrays, in place, as on the host. Parameters and states are f32 or f64; gradients of any
-// float type.
+// scalars){decay_end, ranks} over flat arrays, in place, as on the host. Parameters and states are f32 or f64;
+// gradients of any float type.
 #include "runtime/cuda/Optimizers.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/Launcher.h"
@@ -26,12 +26,16 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned states, bool requ
   }
   const Array &param = b.in[0];
   int64_t ranks, elements, decayEnd;
-  if (!(c.that(b.out.size() >= 1 + present && b.out.size() <= 1 + states, "number of results: wanted param and the states") &&
-        c.real(param) && checkFloat(c, b.in[1], "grad") && c.intAttr("decay_end", decayEnd) && c.intAttr("ranks", ranks, 1) &&
-        c.that(ranks >= 1 && !llvm::MulOverflow(param.numElements(), ranks, elements), "attribute ranks: wanted at least 1") &&
+  if (!(c.that(b.out.size() >= 1 + present && b.out.size() <= 1 + states,
+               "number of results: wanted param and the states") &&
+        c.real(param) && checkFloat(c, b.in[1], "grad") && c.intAttr("decay_end", decayEnd) &&
+        c.intAttr("ranks", ranks, 1) &&
+        c.that(ranks >= 1 && !llvm::MulOverflow(param.numElements(), ranks, elements),
+               "attribute ranks: wanted at least 1") &&
         c.that(decayEnd >= 0 && decayEnd <= elements, "attribute decay_end: wanted an element of the parameters") &&
-        c.dtype(b.in[2 + states], DType::F64) && c.dims(b.in[2 + states], {}) && c.dtype(b.in[3 + states], DType::F64) &&
-        c.dims(b.in[3 + states], {kNumScalars}) && c.contiguous(b.in[3 + states])))
+        c.dtype(b.in[2 + states], DType::F64) && c.dims(b.in[2 + states], {}) &&
+        c.dtype(b.in[3 + states], DType::F64) && c.dims(b.in[3 + states], {kNumScalars}) &&
+        c.contiguous(b.in[3 + states])))
     return false;
   for (unsigned i = 0; i < 2 + states; ++i)
     if (b.in[i] && !(c.dims(b.in[i], param.dims) && (i == 1 || c.dtype(b.in[i], param.dtype)) && c.contiguous(b.in[i])))
@@ -41,8 +45,9 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned states, bool requ
   for (unsigned i = 0; i < states; ++i)
     same.push_back({1 + i, 2 + i});
   for (auto [o, i] : same)
-    if (o < b.out.size() && !c.that((!b.out[o] && !b.in[i]) || sameArray(b.out[o], b.in[i]),
-                                    "result " + std::to_string(o) + ": wanted the memory of operand " + std::to_string(i)))
+    if (o < b.out.size() &&
+        !c.that((!b.out[o] && !b.in[i]) || sameArray(b.out[o], b.in[i]),
+                "result " + std::to_string(o) + ": wanted the memory of operand " + std::to_string(i)))
       return false;
   if (!c.apart(same))
     return false;
@@ -69,8 +74,12 @@ BoundKernel bindOptimizer(const host::Binding &b, Device &device, Optimizer kind
 
 } // namespace
 
-BoundKernel bindAdamW(const host::Binding &b, Device &device) { return bindOptimizer(b, device, Optimizer::AdamW, "adamw"); }
-BoundKernel bindAdam(const host::Binding &b, Device &device) { return bindOptimizer(b, device, Optimizer::Adam, "adam"); }
+BoundKernel bindAdamW(const host::Binding &b, Device &device) {
+  return bindOptimizer(b, device, Optimizer::AdamW, "adamw");
+}
+BoundKernel bindAdam(const host::Binding &b, Device &device) {
+  return bindOptimizer(b, device, Optimizer::Adam, "adam");
+}
 BoundKernel bindSgd(const host::Binding &b, Device &device) { return bindOptimizer(b, device, Optimizer::Sgd, "sgd"); }
 
 } // namespace shardc::cuda

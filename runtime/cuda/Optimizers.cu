@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch's formulas, in one pass, four elements a thread; what changes between steps is read from the scalars.
-#include "runtime/cuda/Optimizers.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Numbers.cuh"
+#include "runtime/cuda/Optimizers.h"
 
 namespace shardc::cuda {
 namespace {
@@ -18,7 +18,8 @@ template <typename P> struct Adam {
   __device__ Adam(const OptimizerWork &w) {
     const double *s = w.scalars, rate = s[kLearningRate], decay = s[kWeightDecay];
     const bool decoupled = w.kind == Optimizer::AdamW;
-    scale = P(*w.gradScale), beta2 = P(s[kBeta2]), rest1 = P(1 - s[kBeta1]), rest2 = P(1 - s[kBeta2]), eps = P(s[kEpsilon]);
+    scale = P(*w.gradScale), beta2 = P(s[kBeta2]), rest1 = P(1 - s[kBeta1]), rest2 = P(1 - s[kBeta2]),
+    eps = P(s[kEpsilon]);
     rootCorrection = P(sqrt(s[kBiasCorrection2])), step = P(rate / s[kBiasCorrection1]);
     shrink = decoupled ? P(1 - rate * decay) : P(1), l2 = decoupled ? P(0) : P(decay);
   }

@@ -7,7 +7,8 @@
 
 namespace shardc::cuda {
 
-/// Grows while kernels are bound, never after that. A request may move it: kernels keep the reference, and ask for data() when they launch.
+/// Grows while kernels are bound, never after that. A request may move it: kernels keep the reference, and ask for
+/// data() when they launch.
 class Scratch {
 public:
   Scratch() = default;

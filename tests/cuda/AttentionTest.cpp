@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on the device at sizes of more than one tile, in every type, against the host's in f64.
+#include "ir/ops/Reference.h"
+#include "tests/cuda/RunCommand.h"
+
+using namespace shardc;
+using namespace shardc::test;
+
+namespace {
+
+struct AttentionCase {
+  const char *name;
+  int64_t batch, queries, keys, heads, depth;
+  Dims bias = {}; ///< empty: none
+  Dims mask = {}; ///< empty: none
+  double dropout = 0;
+  bool packed = false;    ///< q, k and v in one array
+  bool floatBias = false; ///< f32 beside 16-bit q, k and v
+};
+
+const AttentionCase kCases[] = {
+    {"Plain", 2, 80, 80, 2, 64},
+    {"OddSizes", 1, 71, 37, 2, 64, {1, 2, 71, 37}},
+    {"SharedBias", 3, 40, 72, 2, 64, {1, 2, 40, 72}},
+    {"SharedBiasInFloats", 3, 40, 72, 2, 64, {1, 2, 40, 72}, {}, 0, false, true},
+    {"FullBias", 2, 24, 66, 2, 64, {2, 2, 24, 66}},
+    {"BiasOfAllHeads", 2, 24, 66, 2, 64, {24, 66}},
+    {"KeyBias", 2, 20, 70, 2, 64, {2, 1, 1, 70}},
+    {"Masked", 2, 70, 70, 2, 64, {1, 2, 70, 70}, {2, 1, 1, 70}},
+    {"Dropped", 2, 66, 68, 2, 64, {1, 2, 66, 68}, {}, 0.3},
+    {"DroppedOddKeys", 1, 66, 67, 2, 64, {}, {}, 0.3},
+    {"Packed", 2, 72, 72, 2, 64, {}, {}, 0, true},
+    {"Wide", 1, 70, 50, 2, 128, {1, 2, 70, 50}, {1, 1, 70, 50}, 0.1},
+    {"OtherDepth", 2, 30, 40, 2, 24, {1, 2, 30, 40}, {2, 1, 1, 40}},
+};
+
+class CudaAttention : public testing::TestWithParam<std::tuple<DType, AttentionCase>> {};
+
+/// Forward and backward of a case as commands.
+struct Commands {
+  TestCommand forward, backward;
+
+  Commands(DType dtype, const AttentionCase &c) {
+    const Dims q = {c.batch, c.queries, c.heads, c.depth}, k = {c.batch, c.keys, c.heads, c.depth},
+               lse = {c.batch, c.heads, c.queries};
+    const DType statistics = byteSize(dtype) == 2 ? DType::F32 : dtype;
+    forward.kernel = "attention";
+    forward.attrs = {{"scale", 0.125},
+                     {"fill", -3.4028234663852886e38},
+                     {"dropout", c.dropout},
+                     {"id", int64_t(7)},
+                     {"batch_major", int64_t(1)}};
+    forward.scalars[kSeed] = double((uint64_t(5) << 33) + 11), forward.scalars[kStep] = 4,
+    forward.scalars[kShardIndex] = 3;
+    if (c.packed) {
+      const int64_t each = c.heads * c.depth;
+      Tensor all = randomTensor(dtype, {c.batch, c.queries, 3, c.heads, c.depth}, 1);
+      for (int64_t part = 0; part < 3; ++part)
+        forward.in.emplace_back(all, q, Dims{c.queries * 3 * each, 3 * each, c.depth, 1}, part * each);
+    } else {
+      forward.in = {randomTensor(dtype, q, 1), randomTensor(dtype, k, 2), randomTensor(dtype, k, 3)};
+    }
+    const DType biasType = c.floatBias ? statistics : dtype;
+    forward.in.push_back(c.bias.empty() ? OperandView() : randomTensor(biasType, c.bias, 4));
+    forward.in.push_back(c.mask.empty() ? OperandView() : maskOf(c.mask));
+    forward.out = {Type(dtype, q), Type(statistics, lse)};
+
+    backward.kernel = "attention_grad";
+    backward.attrs = forward.attrs;
+    backward.attrs.set("bias_grad", int64_t(!c.bias.empty()));
+    backward.scalars = forward.scalars;
+    Tensors results = llvm::cantFail(runByHost(forward));
+    Tensor out = fromDoubles(dtype, q, toDoubles(results[0])),
+           sums = fromDoubles(statistics, lse, toDoubles(results[1]));
+    backward.in = {randomTensor(dtype, q, 5),
+                   forward.in[0],
+                   forward.in[1],
+                   forward.in[2],
+                   out,
+                   sums,
+                   forward.in[3],
+                   forward.in[4]};
+    backward.out = {Type(dtype, q), Type(dtype, k), Type(dtype, k)};
+    if (!c.bias.empty())
+      backward.out.emplace_back(biasType, c.bias);
+  }
+
+  /// A third of the keys hidden, here and there; row 1 sees none where the mask has rows.
+  static Tensor maskOf(const Dims &dims) {
+    Tensor mask(DType::Bool, dims);
+    for (int64_t i = 0; i < mask.numElements(); ++i)
+      mask.mutableData<uint8_t>()[i] = (i * 7 + i / 5) % 3 != 0 && !(dims[2] > 1 && i / dims[3] == 1);
+    return mask;
+  }
+};
+
+double toleranceOf(DType dtype) {
+  return dtype == DType::BF16 ? 2e-2 : dtype == DType::F16 ? 3e-3 : dtype == DType::F32 ? 2e-5 : 1e-11;
+}
+
+TEST_P(CudaAttention, equalsTheHost) {
+  SHARDC_NEEDS_DEVICE();
+  auto [dtype, c] = GetParam();
+  Commands commands(dtype, c);
+  expectSame(commands.forward, toleranceOf(dtype));
+  expectSame(commands.backward, 2 * toleranceOf(dtype));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, CudaAttention,
+                         testing::Combine(testing::Values(DType::F64, DType::F32, DType::BF16, DType::F16),
+                                          testing::ValuesIn(kCases)),
+                         [](const auto &info) {
+                           return toString(std::get<0>(info.param)).str() + std::get<1>(info.param).name;
+                         });
+
+} // namespace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products on the device in every type and layout, at sizes that tensor cores take and at odd ones, against the host's
+// in f64.
+#include "tests/cuda/RunCommand.h"
+
+using namespace shardc;
+using namespace shardc::test;
+
+namespace {
+
+class CudaMatMul : public testing::TestWithParam<DType> {
+protected:
+  double tolerance() const {
+    return GetParam() == DType::BF16 ? 2e-2 : GetParam() == DType::F16 ? 3e-3 : GetParam() == DType::F32 ? 1e-4 : 1e-10;
+  }
+  DType wide() const { return byteSize(GetParam()) == 2 ? DType::F32 : GetParam(); }
+};
+
+TEST_P(CudaMatMul, everyTransposition) {
+  SHARDC_NEEDS_DEVICE();
+  const int64_t sizes[][3] = {{128, 64, 96}, {37, 51, 13}, {1, 40, 8}, {40, 1, 16}, {16, 24, 1}, {1, 1, 40}};
+  for (auto [m, n, k] : sizes)
+    for (int64_t ta : {0, 1})
+      for (int64_t tb : {0, 1})
+        for (DType out : {GetParam(), wide()}) {
+          TestCommand command{"matmul", {{"transpose_a", ta}, {"transpose_b", tb}}};
+          command.in = {randomTensor(GetParam(), ta ? Dims{k, m} : Dims{m, k}, 1),
+                        randomTensor(GetParam(), tb ? Dims{n, k} : Dims{k, n}, 2)};
+          command.out = {Type(out, {m, n})};
+          expectSame(command, tolerance() * 4);
+        }
+}
+
+TEST_P(CudaMatMul, accumulates) {
+  SHARDC_NEEDS_DEVICE();
+  for (DType out : {GetParam(), wide()}) {
+    TestCommand command{
+        "matmul",
+        {},
+        {randomTensor(GetParam(), {64, 72}, 1), randomTensor(GetParam(), {72, 80}, 2), randomTensor(out, {64, 80}, 3)}};
+    command.out = {Type(out, {64, 80})};
+    command.inPlace = {{0, 2}};
+    expectSame(command, tolerance() * 4);
+  }
+}
+
+TEST_P(CudaMatMul, addsOtherMemory) {
+  SHARDC_NEEDS_DEVICE();
+  TestCommand in{"matmul",
+                 {},
+                 {randomTensor(GetParam(), {64, 72}, 1), randomTensor(GetParam(), {72, 80}, 2),
+                  randomTensor(GetParam(), {64, 80}, 3)}};
+  in.out = {Type(GetParam(), {64, 80})};
+  TestCommand apart = in;
+  in.inPlace = {{0, 2}};
+  auto wanted = runByDevice(in), got = runByDevice(apart);
+  ASSERT_TRUE(bool(wanted)) << llvm::toString(wanted.takeError());
+  ASSERT_TRUE(bool(got)) << llvm::toString(got.takeError());
+  EXPECT_EQ(compare((*got)[0], (*wanted)[0], 0), "");
+}
+
+TEST_P(CudaMatMul, batches) {
+  SHARDC_NEEDS_DEVICE();
+  struct Batch {
+    Dims a, b, y;
+  };
+  // The last dims are [24, 32] [32, 40].
+  const Batch batches[] = {
+      {{3, 2}, {3, 2}, {3, 2}}, {{3, 1}, {2}, {3, 2}}, {{}, {4}, {4}}, {{4}, {}, {4}}, {{2, 1, 3}, {5, 1}, {2, 5, 3}}};
+  for (const Batch &batch : batches) {
+    auto with = [](Dims dims, int64_t rows, int64_t columns) {
+      dims.push_back(rows);
+      dims.push_back(columns);
+      return dims;
+    };
+    TestCommand command{
+        "matmul",
+        {},
+        {randomTensor(GetParam(), with(batch.a, 24, 32), 1), randomTensor(GetParam(), with(batch.b, 32, 40), 2)}};
+    command.out = {Type(GetParam(), with(batch.y, 24, 40))};
+    expectSame(command, tolerance() * 4);
+  }
+}
+
+/// Heads inside of rows, as attention's products would take them: [B, S, H, D] seen as [B, H, S, D].
+TEST_P(CudaMatMul, batchesOfHeads) {
+  SHARDC_NEEDS_DEVICE();
+  const int64_t b = 2, s = 17, h = 3, d = 8;
+  const Dims dims = {b, h, s, d}, strides = {s * h * d, d, h * d, 1};
+  TestCommand command{"matmul", {{"transpose_b", int64_t(1)}}};
+  command.in.emplace_back(randomTensor(GetParam(), {b, s, h, d}, 1), dims, strides, 0);
+  command.in.emplace_back(randomTensor(GetParam(), {b, s, h, d}, 2), dims, strides, 0);
+  command.out = {Type(GetParam(), {b, h, s, s})};
+  expectSame(command, tolerance() * 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CudaMatMul, testing::Values(DType::F64, DType::F32, DType::BF16, DType::F16),
+                         [](const auto &info) { return toString(info.param).str(); });
+
+} // namespace

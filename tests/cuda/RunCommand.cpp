@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cuda/RunCommand.h"
+#include "ir/base/Movement.h"
+#include "ir/ops/Reference.h"
+#include "runtime/cuda/Kernel.h"
+#include "runtime/host/Fault.h"
+#include <cstring>
+#include <random>
+
+namespace shardc::test {
+namespace {
+
+plan::Command commandOf(const TestCommand &test) {
+  plan::Command command;
+  command.set_kernel(test.kernel);
+  for (auto &[name, value] : test.attrs) {
+    plan::Attr &attr = *command.add_attrs();
+    attr.set_name(std::string(name));
+    if (auto *i = std::get_if<int64_t>(&value))
+      attr.set_i(*i);
+    else if (auto *f = std::get_if<double>(&value))
+      attr.set_f(*f);
+  }
+  return command;
+}
+
+host::Array arrayOf(DType dtype, const Dims &dims, const Dims &strides, void *data, int64_t offset) {
+  host::Array array;
+  array.dtype = dtype;
+  array.dims = dims, array.strides = strides;
+  array.data = static_cast<char *>(data) + offset * byteSize(dtype);
+  return array;
+}
+
+/// On memory that `allocate(bytes, from)` gives.
+template <typename Allocate>
+host::Binding bindingOf(const TestCommand &test, const plan::Command &command, Allocate allocate) {
+  host::Binding binding;
+  binding.command = &command;
+  binding.place = test.kernel;
+  for (const OperandView &in : test.in) {
+    binding.in.emplace_back();
+    if (in.storage)
+      binding.in.back() = arrayOf(in.storage->dtype(), in.dims, in.strides,
+                                  allocate(in.storage->numBytes(), in.storage->bytes()), in.offset);
+  }
+  for (unsigned o = 0; o < test.out.size(); ++o) {
+    const Type &type = test.out[o];
+    auto pair = llvm::find_if(test.inPlace, [&](auto &p) { return p.first == o; });
+    void *data = pair != test.inPlace.end() ? binding.in[pair->second].data : allocate(type.numBytes(), nullptr);
+    binding.out.push_back(arrayOf(type.dtype, type.dims, rowMajorStrides(type.dims), data, 0));
+  }
+  return binding;
+}
+
+llvm::Expected<Tensors> deviceOnce(const TestCommand &test) {
+  cuda::Device &device = *sharedDevice();
+  plan::Command command = commandOf(test);
+  std::vector<std::unique_ptr<DeviceMemory>> memory;
+  host::Binding binding = bindingOf(test, command, [&](size_t bytes, const void *from) {
+    memory.push_back(std::make_unique<DeviceMemory>(from, bytes + 256)); // rows of odd length may end anywhere
+    return memory.back()->data();
+  });
+  DeviceMemory scalars(test.scalars.data(), test.scalars.size() * sizeof(double));
+  binding.scalars = static_cast<const double *>(scalars.data());
+  cuda::Bind bind = cuda::findKernel(test.kernel);
+  if (!bind)
+    return llvm::createStringError("no CUDA kernel '%s'", test.kernel.c_str());
+  auto kernel = bind(binding, device);
+  if (!kernel)
+    return kernel.takeError();
+  cudaStream_t stream;
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  llvm::Error error = (*kernel)->launch(stream);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  cudaStreamDestroy(stream);
+  if (error)
+    return error;
+  cuda::FaultRecord fault;
+  EXPECT_EQ(cudaMemcpy(&fault, device.fault(), sizeof fault, cudaMemcpyDefault), cudaSuccess);
+  EXPECT_EQ(cudaMemset(device.fault(), 0, sizeof fault), cudaSuccess);
+  if (fault.raised)
+    return llvm::createStringError("%s", device.message(fault).c_str());
+  Tensors results;
+  for (const host::Array &array : binding.out) {
+    Tensor result(array.dtype, array.dims);
+    EXPECT_EQ(cudaMemcpy(result.mutableData<char>(), array.data, result.numBytes(), cudaMemcpyDefault), cudaSuccess);
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+Tensor inDouble(const Tensor &tensor) {
+  return isFloat(tensor.dtype()) ? fromDoubles(DType::F64, tensor.dims(), toDoubles(tensor)) : tensor;
+}
+
+} // namespace
+
+llvm::Expected<Tensors> runByDevice(const TestCommand &test) {
+  auto first = deviceOnce(test);
+  if (!first)
+    return first;
+  auto second = deviceOnce(test);
+  if (!second)
+    return second;
+  for (unsigned i = 0; i < first->size(); ++i)
+    if (std::memcmp((*first)[i].bytes(), (*second)[i].bytes(), (*first)[i].numBytes()) != 0)
+      return llvm::createStringError("%s: result %u: two runs differ", test.kernel.c_str(), i);
+  return first;
+}
+
+llvm::Expected<Tensors> runByHost(const TestCommand &given) {
+  TestCommand test = given;
+  for (OperandView &in : test.in)
+    if (in.storage)
+      in.storage = inDouble(*in.storage);
+  for (Type &type : test.out)
+    if (isFloat(type.dtype))
+      type.dtype = DType::F64;
+  plan::Command command = commandOf(test);
+  std::vector<std::vector<double>> memory;
+  host::Binding binding = bindingOf(test, command, [&](size_t bytes, const void *from) {
+    memory.emplace_back(bytes / sizeof(double) + 1);
+    if (from)
+      std::memcpy(memory.back().data(), from, bytes);
+    return memory.back().data();
+  });
+  host::Fault fault;
+  binding.fault = &fault;
+  binding.scalars = test.scalars.data();
+  auto kernel = host::findKernel(test.kernel)(binding);
+  if (!kernel)
+    return kernel.takeError();
+  (*kernel)->run();
+  if (fault.raised())
+    return llvm::createStringError("%s", fault.message().c_str());
+  Tensors results;
+  for (const host::Array &array : binding.out) {
+    Tensor result(array.dtype, array.dims);
+    std::memcpy(result.mutableData<char>(), array.data, result.numBytes());
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+void expectSame(const TestCommand &test, double tolerance) {
+  auto wanted = runByHost(test), got = runByDevice(test);
+  if (!wanted)
+    ADD_FAILURE() << "host: " << llvm::toString(wanted.takeError());
+  if (!got)
+    ADD_FAILURE() << "device: " << llvm::toString(got.takeError());
+  if (!wanted || !got)
+    return;
+  for (unsigned i = 0; i < wanted->size(); ++i)
+    EXPECT_EQ(compare(inDouble((*got)[i]), (*wanted)[i], tolerance), "") << test.kernel << ", result " << i;
+}
+
+Tensor randomTensor(DType dtype, Dims dims, unsigned seed, double size) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal(0, size);
+  std::vector<double> values(numElements(dims));
+  for (double &value : values)
+    value = normal(random);
+  return fromDoubles(dtype, dims, values);
+}
+
+} // namespace shardc::test

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradient norm and optimizers on the device at sizes of many blocks, gradients in every type, slices of buckets;
+// against the host's.
+#include "ir/ops/Reference.h"
+#include "tests/cuda/RunCommand.h"
+
+using namespace shardc;
+using namespace shardc::test;
+
+namespace {
+
+class CudaUpdate : public testing::TestWithParam<DType> {};
+
+std::vector<double> stepScalars() {
+  std::vector<double> s(kNumScalars);
+  s[kLearningRate] = 0.01, s[kBeta1] = 0.9, s[kBeta2] = 0.999, s[kEpsilon] = 1e-8, s[kWeightDecay] = 0.1,
+  s[kMomentum] = 0.9;
+  s[kBiasCorrection1] = 1 - 0.9 * 0.9, s[kBiasCorrection2] = 1 - 0.999 * 0.999, s[kMaxGradNorm] = 1, s[kRank] = 1;
+  return s;
+}
+
+Tensor scalarsTensor(const std::vector<double> &s) { return Tensor::of<double>(DType::F64, {kNumScalars}, s); }
+
+TEST_P(CudaUpdate, sumsSquares) {
+  SHARDC_NEEDS_DEVICE();
+  for (int64_t count : {1, 1000, 100003}) {
+    TestCommand command{"sum_squares", {}, {randomTensor(GetParam(), {count}, 1)}, {Type(DType::F64, {})}};
+    auto wanted = llvm::cantFail(runByHost(command));
+    auto got = runByDevice(command);
+    ASSERT_TRUE(bool(got)) << llvm::toString(got.takeError());
+    EXPECT_NEAR((*got)[0].asDouble(0) / wanted[0].asDouble(0), 1, 1e-6);
+  }
+}
+
+TEST_P(CudaUpdate, optimizers) {
+  SHARDC_NEEDS_DEVICE();
+  const DType param = GetParam() == DType::F64 ? DType::F64 : DType::F32;
+  for (int64_t count : {5003, 4096})
+    for (int64_t ranks : {1, 2})
+      for (const char *kernel : {"adamw", "adam", "sgd"}) {
+        const bool sgd = llvm::StringRef(kernel) == "sgd";
+        TestCommand command{kernel, {{"decay_end", count * ranks - 1500}, {"ranks", ranks}}};
+        command.scalars = stepScalars();
+        command.in = {randomTensor(param, {count}, 1), randomTensor(GetParam(), {count}, 2),
+                      randomTensor(param, {count}, 3, 0.1)};
+        command.out = {Type(param, {count}), Type(param, {count})};
+        command.inPlace = {{0, 0}, {1, 2}};
+        if (!sgd) {
+          Tensor v = randomTensor(param, {count}, 4, 0.1);
+          std::vector<double> squares = toDoubles(v);
+          for (double &x : squares)
+            x *= x;
+          command.in.push_back(fromDoubles(param, {count}, squares));
+          command.out.push_back(Type(param, {count}));
+          command.inPlace.push_back({2, 3});
+        }
+        command.in.push_back(Tensor::splat(DType::F64, {}, 0.7));
+        command.in.push_back(scalarsTensor(command.scalars));
+        expectSame(command, param == DType::F64 ? 1e-12 : 1e-5);
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CudaUpdate, testing::Values(DType::F64, DType::F32, DType::BF16, DType::F16),
+                         [](const auto &info) { return toString(info.param).str(); });
+
+TEST(CudaGradScale, ofManyBuckets) {
+  SHARDC_NEEDS_DEVICE();
+  TestCommand command{"grad_scale", {}, {Tensor::splat(DType::F32, {}, 40), scalarsTensor(stepScalars())}};
+  for (unsigned i = 0; i < 700; ++i) {
+    std::vector<double> squares(1 + i % 3, 0.5 * (i + 1));
+    command.in.push_back(Tensor::of<double>(DType::F64, {int64_t(squares.size())}, squares));
+  }
+  command.out = {Type(DType::F64, {}), Type(DType::F64, {})};
+  expectSame(command, 1e-12);
+}
+
+} // namespace
