@@ -4,7 +4,6 @@
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/Kernel.h"
 #include "runtime/host/Fault.h"
-#include "tests/ops/PrepareKernel.h"
 #include <cstring>
 
 namespace shardc::test {
@@ -59,7 +58,9 @@ private:
   std::vector<std::pair<KernelMemory *, std::unique_ptr<DeviceMemory>>> blocks_;
 };
 
-llvm::Error launch(PreparedKernel &prepared, llvm::ArrayRef<double> scalars) {
+} // namespace
+
+llvm::Error launchOnDevice(PreparedKernel &prepared, llvm::ArrayRef<double> scalars) {
   cuda::Device &device = *sharedDevice();
   host::Fault unused;
   DeviceMemory deviceScalars(scalars.data(), scalars.size() * sizeof(double));
@@ -86,6 +87,8 @@ llvm::Error launch(PreparedKernel &prepared, llvm::ArrayRef<double> scalars) {
   return error;
 }
 
+namespace {
+
 bool sameBits(const Tensor &a, const Tensor &b) {
   return std::memcmp(a.bytes(), b.bytes(), a.numElements() * byteSize(a.dtype())) == 0;
 }
@@ -98,7 +101,7 @@ llvm::Expected<Tensors> runOnDevice(const Op &op, TensorArgs operands, llvm::Arr
   Tensors first;
   for (int time = 0; time < 2; ++time) {
     std::unique_ptr<PreparedKernel> prepared = prepareKernel(op, operands, strided);
-    if (llvm::Error error = launch(*prepared, scalars))
+    if (llvm::Error error = launchOnDevice(*prepared, scalars))
       return error;
     Tensors results = prepared->results();
     if (time == 0)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/cuda/Device.h"
-#include "tests/ops/Harness.h"
+#include "tests/ops/PrepareKernel.h"
 #include "gtest/gtest.h"
 
 namespace shardc::test {
@@ -29,6 +29,9 @@ private:
   void *data_ = nullptr;
   size_t bytes_;
 };
+
+/// Runs a prepared kernel once on device memory, and brings results back. An error if it raised a fault.
+llvm::Error launchOnDevice(PreparedKernel &prepared, llvm::ArrayRef<double> scalars);
 
 /// Runs an op by its CUDA kernel, pointwise ones as a fused group of one, on memory as prepareKernel lays it out. Twice, and an
 /// error if the two results differ in a bit, or if the kernel raised a fault. Ops without a kernel run by the reference.
