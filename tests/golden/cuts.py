@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """However a batch of 96 rows is cut over ranks and micro-steps, at whatever stage, the losses of 20 steps are one rank's.
 
-    cuts.py BIN MODEL... [--ranks 1,2,3,4,8] [--zero 0,1,2,3] [--accumulate 1,2,4] [--repeat N] [--rtol 5e-6] [-v]
+    cuts.py BIN MODEL... [--ranks 1,2,3,4,8] [--zero 0,1,2,3] [--accumulate 1,2,4] [--repeat N] [--rtol 5e-6] [--device cuda] [-v]
 
 Data is drawn from the rows of the model's folder. Every N-th run is done twice and must repeat itself bit for bit (weights too).
 Exit code 77: a MODEL is missing, or numpy or safetensors is.
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from golden import Differs, call, load_file, np, relative
+from golden import RUN, Differs, call, load_file, np, relative, run_on
 from safetensors.numpy import save_file
 
 ROWS, STEPS = 96, 20
@@ -39,7 +39,7 @@ def run(bin_dir, model, golden, data, ranks, zero, accumulate):
         call(f"{bin_dir}/shardc", model, "-o", f"{t}/m.plan", "--ranks", ranks, "--zero", zero, "--accumulate", accumulate,
              "--dim", dims, *loss)
         call(f"{bin_dir}/shardc-train", f"{t}/m.plan", "--data", data, "--max-steps", STEPS, "--learning-rate", "1e-3",
-             "--weight-decay", "0.1", "--max-grad-norm", "0.5", "--warmup-steps", 5, "--output-dir", f"{t}/out")
+             "--weight-decay", "0.1", "--max-grad-norm", "0.5", "--warmup-steps", 5, "--output-dir", f"{t}/out", *RUN)
         with open(f"{t}/out/log.jsonl") as f:
             log = [line for line in map(json.loads, f) if "loss" in line]
         with open(f"{t}/out/model.safetensors", "rb") as f:
@@ -56,8 +56,10 @@ def main():
     p.add_argument("--repeat", type=int, default=5)
     p.add_argument("--rtol", type=float, default=5e-6)
     p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--device")
     p.add_argument("-v", action="store_true")
     a = p.parse_args()
+    run_on(a.device)
     if missing := [m for m in a.models if not os.path.exists(m)]:
         print(f"skipped: no {missing[0]}")
         sys.exit(77)

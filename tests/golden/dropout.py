@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropout against PyTorch where steps cannot be compared one by one: dropout.py BIN FOLDER... [-v]
+"""Dropout against PyTorch where steps cannot be compared one by one: dropout.py BIN FOLDER... [--device cuda] [-v]
 
 For each *-dropout.onnx beside a dropout.json: the mean loss over 20 seeds must lie within 3 standard errors of the difference to
 PyTorch's; one seed twice gives the same bits, another seed others, and `--dropout 0` gives the losses of golden.json.
@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 
-from golden import SETTINGS, Differs, compile_plan, relative, train
+from golden import SETTINGS, Differs, compile_plan, relative, run_on, train
 import numpy as np
 
 SEEDS = 20
@@ -55,8 +55,10 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("bin")
     p.add_argument("folders", nargs="+")
+    p.add_argument("--device")
     p.add_argument("-v", action="store_true")
     a = p.parse_args()
+    run_on(a.device)
     bad = ran = 0
     for folder in sorted(f for pattern in a.folders for f in glob.glob(pattern) if os.path.exists(f"{f}/dropout.json")):
         for model in sorted(glob.glob(f"{folder}/*-dropout.onnx")):

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles and trains exported models and compares every step with what PyTorch computed in float64.
 
-    golden.py BIN FOLDER... [--only TEXT] [--settings A,B] [--ranks 1,2 --zero 0,3 --accumulate 1,2] [-v]
+    golden.py BIN FOLDER... [--only TEXT] [--settings A,B] [--ranks 1,2 --zero 0,3 --accumulate 1,2] [--device cuda] [-v]
 
 A FOLDER holds *.onnx, data.safetensors, golden.json and golden.safetensors as tests/models/golden_torch.py makes them.
 Losses must agree to --rtol, gradient norms to 1e-4; for the setting "adamw" also each parameter's first gradient and its
-value at the end. Exit code 0: all agree; 77: a FOLDER is missing, or numpy or safetensors is.
+value at the end. With --device cuda ranks share the first GPU; with --processes each is a process with a GPU of its own. Exit code 0: all agree; 77: a FOLDER is missing, or numpy or safetensors is.
 """
 import argparse
 import glob
 import itertools
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -36,8 +37,36 @@ SETTINGS = {  # the same numbers as constructors stand in tests/models/golden_to
 }
 
 
+RUN = []                                       # flags of every shardc-train, by run_on()
+PROCESSES = False
+
+
+def run_on(device, processes=False):
+    global PROCESSES
+    RUN[:] = ["--device", device] if device else []
+    PROCESSES = processes
+
+
 class Differs(Exception):
     pass
+
+
+def call_ranks(ranks, *command):
+    """As torchrun would start them; all must end well."""
+    with socket.socket() as s:                 # a number that no other job has
+        s.bind(("localhost", 0))
+        port = str(s.getsockname()[1])
+        env = dict(os.environ, WORLD_SIZE=str(ranks), LOCAL_WORLD_SIZE=str(ranks), MASTER_ADDR="localhost", MASTER_PORT=port)
+        ps = [subprocess.Popen([str(c) for c in command], env=dict(env, RANK=str(r), LOCAL_RANK=str(r)), text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for r in range(ranks)]
+        try:
+            outs = [p.communicate(timeout=600)[0] for p in ps]
+        finally:
+            for p in ps:
+                p.kill()
+    for p, out in zip(ps, outs):
+        if p.returncode:
+            raise Differs(f"a rank exits with {p.returncode}: " + " | ".join(out.strip().splitlines()[-4:]))
 
 
 def call(*command):
@@ -65,9 +94,10 @@ def compile_plan(bin_dir, model, plan, golden, optimizer, ranks=1, zero=0, accum
     call(f"{bin_dir}/shardc-inspect", plan, "--check")
 
 
-def train(bin_dir, plan, folder, out, steps, flags, extra=()):
-    call(f"{bin_dir}/shardc-train", plan, "--data", f"{folder}/data.safetensors", "--no-shuffle", "--max-steps", steps,
-         "--output-dir", out, *flags.split(), *extra)
+def train(bin_dir, plan, folder, out, steps, flags, extra=(), ranks=1):
+    command = [f"{bin_dir}/shardc-train", plan, "--data", f"{folder}/data.safetensors", "--no-shuffle", "--max-steps", steps,
+               "--output-dir", out, *flags.split(), *extra, *RUN]
+    call_ranks(ranks, *command) if PROCESSES and ranks > 1 else call(*command)
     with open(f"{out}/log.jsonl") as f:
         return [line for line in map(json.loads, f) if "loss" in line]
 
@@ -132,7 +162,7 @@ def check(bin_dir, folder, model, setting, ranks, zero, accumulate, rtol):
         compile_plan(bin_dir, model, f"{tmp}/m.plan", golden, optimizer, ranks, zero, accumulate)
         files = [f"{tmp}/gradients.safetensors", f"{tmp}/weights.safetensors"]
         extra = ["--dump-gradients", files[0], "--save-weights", files[1]] if setting == "adamw" else []
-        log = train(bin_dir, f"{tmp}/m.plan", folder, f"{tmp}/out", golden["steps"], flags, extra)
+        log = train(bin_dir, f"{tmp}/m.plan", folder, f"{tmp}/out", golden["steps"], flags, extra, ranks)
         if len(log) != golden["steps"]:
             raise Differs(f"{len(log)} steps in the log, wanted {golden['steps']}")
         loss = relative([r["loss"] for r in log], want["loss64"])
@@ -154,9 +184,12 @@ def main():
     p.add_argument("--zero", default="0")
     p.add_argument("--accumulate", default="1")
     p.add_argument("--rtol", type=float, default=5e-6)
+    p.add_argument("--device")
+    p.add_argument("--processes", action="store_true")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("-v", action="store_true")
     a = p.parse_args()
+    run_on(a.device, a.processes)
     ints = lambda text: [int(x) for x in text.split(",")]
     folders = [f for pattern in a.folders for f in glob.glob(pattern) if os.path.exists(f"{f}/golden.json")]
     if not folders:
