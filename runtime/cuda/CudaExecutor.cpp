@@ -120,7 +120,7 @@ llvm::Error CudaExecutor::allocate() {
     return e;
   for (const plan::Input &input : plan_.inputs())
     if (uint32_t i = input.buffer(); i < memory_->buffers().size() && !staged_.count(i))
-      if (llvm::Error e = staged_[i].allocate(plan_.buffers(i).bytes()))
+      if (llvm::Error e = staged_[i].memory.allocate(plan_.buffers(i).bytes()))
         return e;
   streams_[0] = std::make_unique<Stream>();
   if (llvm::Error e = streams_[0]->create(/*urgent=*/false))
@@ -207,11 +207,12 @@ llvm::Error CudaExecutor::write(uint32_t buffer, uint64_t offset, const void *fr
       return e;
     return streams_[0]->synchronize();
   }
-  if (staging_) // what was staged before may not have gone yet
+  auto &[memory, isUnderWay] = staged->second;
+  if (isUnderWay)
     if (llvm::Error e = streams_[0]->synchronize())
       return e;
-  staging_ = true;
-  char *pinned = staged->second.as<char>() + offset;
+  isUnderWay = true;
+  char *pinned = memory.as<char>() + offset;
   std::memcpy(pinned, from, bytes);
   return check(cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyDefault, first()), "cudaMemcpyAsync");
 }
@@ -315,7 +316,8 @@ llvm::Error CudaExecutor::run(int index) {
     return fail(llvm::toString(std::move(error)));
   }
   program.hasRun = true;
-  staging_ = false;
+  for (auto &[buffer, staged] : staged_)
+    staged.isUnderWay = false;
   FaultRecord &fault = *fault_.as<FaultRecord>();
   if (!fault.raised) [[likely]]
     return llvm::Error::success();
@@ -337,6 +339,11 @@ llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan,
 }
 
 std::string whyNoDevice() { return Device::whyNone(); }
+
+int deviceCount() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
 
 uint64_t takenBeyond(uint64_t arenas) {
   size_t free = 0, total = 0;

@@ -43,6 +43,12 @@ private:
     Graph graph;
   };
 
+  /// What the host has written of an input, on its way to the device.
+  struct Staged {
+    Pinned memory;
+    bool isUnderWay = false; ///< until the next run, at the latest
+  };
+
   llvm::Error checkKernels() const;
   llvm::Error openCommunicator();
   llvm::Error allocate();
@@ -70,8 +76,7 @@ private:
   std::unique_ptr<DeviceCommunicator> communicator_;
   std::optional<Memory> memory_;
   Pinned scalars_, fault_;           ///< what a run takes over, and what it leaves
-  std::map<uint32_t, Pinned> staged_; ///< of inputs, by buffer: written by the host, on their way to the device
-  bool staging_ = false;             ///< a copy out of `staged_` may be under way
+  std::map<uint32_t, Staged> staged_; ///< of inputs, by buffer
   std::map<unsigned, std::unique_ptr<Stream>> streams_; ///< by the plan's number; 0 is always there
   Event started_, finished_;
   std::map<Stream *, Event> joined_; ///< a stream's last event in a program

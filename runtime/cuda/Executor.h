@@ -23,8 +23,9 @@ llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan,
 
 /// "" where there is a device; else why not, in a few words.
 std::string whyNoDevice();
+int deviceCount();
 
-/// Bytes of the device that are taken (by any process) beyond `arenas`, those of this process's plans.
+/// Bytes of the calling thread's device that are taken, by any process, beyond `arenas`: what this process's plans have.
 uint64_t takenBeyond(uint64_t arenas);
 
 } // namespace shardc::cuda

@@ -3,11 +3,17 @@
 #include "runtime/Ranks.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/cuda/Communicator.h"
+#include "runtime/cuda/Device.h"
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <nccl.h>
+#include <thread>
 
 namespace shardc::cuda {
 namespace {
+
+using cuda::check;
 
 llvm::Error check(ncclResult_t code, const char *call, ncclComm_t comm = nullptr) {
   if (code == ncclSuccess)
@@ -58,7 +64,7 @@ public:
           return e;
       if (!host_.broadcast(/*channel=*/0, &id, sizeof id, /*root=*/0))
         return groupError(host_, Exit::Fault);
-      if (llvm::Error e = check(ncclCommInitRank(&comms_[channel], int(size()), id, int(rank())), "ncclCommInitRank"))
+      if (llvm::Error e = meet(id, comms_[channel]))
         return e;
     }
     return llvm::Error::success();
@@ -93,6 +99,31 @@ public:
   }
 
 private:
+  /// NCCL waits for all ranks, perhaps for one that has died: on a thread that can be left behind.
+  llvm::Error meet(const ncclUniqueId &id, ncclComm_t &comm) {
+    struct Meeting {
+      ncclComm_t comm = nullptr;
+      ncclResult_t code = ncclSuccess;
+      std::atomic<bool> isOver = false;
+    };
+    int device = 0;
+    if (llvm::Error e = check(cudaGetDevice(&device), "cudaGetDevice"))
+      return e;
+    auto meeting = std::make_shared<Meeting>();
+    std::thread([meeting, id, device, size = int(size()), rank = int(rank())] {
+      cudaSetDevice(device);
+      meeting->code = ncclCommInitRank(&meeting->comm, size, id, rank);
+      meeting->isOver = true;
+    }).detach();
+    while (!meeting->isOver) {
+      if (host_.aborted())
+        return groupError(host_, Exit::Fault);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    comm = meeting->comm;
+    return check(meeting->code, "ncclCommInitRank");
+  }
+
   Communicator &host_;
   std::vector<unsigned> channels_;
   ncclComm_t comms_[Communicator::kChannels] = {}; ///< by channel

@@ -108,13 +108,15 @@ TEST_P(CudaRanks, ExchangeWhatTheyHave) {
 }
 
 /// Losses of all steps, then the parameters that each rank has, end to end.
-std::vector<float> train(const RankPlan &p, int steps, bool graphs) {
+std::vector<float> train(const RankPlan &p, int steps, bool graphs, bool nccl = false) {
   auto group = makeLocalGroup(p.plan.ranks());
   std::vector<std::vector<float>> left(group.size());
   std::vector<float> losses;
   EXPECT_EQ(messageOf(runRanks(group, [&](Communicator &c) -> llvm::Error {
     cuda::DeviceOptions options;
     options.graphs = graphs;
+    options.nccl = nccl;
+    options.ordinal = nccl ? int(c.rank()) : 0;
     auto executor = cuda::createExecutor(p.plan, {&c}, options);
     if (!executor)
       return executor.takeError();
@@ -153,6 +155,39 @@ TEST_P(CudaRanks, TrainAsPlainLoopsDo) {
     EXPECT_EQ(train(p, kSteps, /*graphs=*/true), got) << "again";
     EXPECT_EQ(train(p, kSteps, /*graphs=*/false), got) << "without graphs";
   }
+}
+
+/// Threads, each with a device of its own: with two ranks a sum has one order only.
+TEST(CudaNccl, TrainsAsRanksThatShareADevice) {
+  if (cuda::deviceCount() < 2)
+    GTEST_SKIP() << "got " << cuda::deviceCount() << " CUDA devices, wanted 2";
+  for (const RankPlan &p : {slicedPlan(2), inPlacePlan(2)}) {
+    std::vector<float> shared = train(p, 20, /*graphs=*/false);
+    EXPECT_EQ(train(p, 20, /*graphs=*/true, /*nccl=*/true), shared);
+    EXPECT_EQ(train(p, 20, /*graphs=*/false, /*nccl=*/true), shared) << "without graphs";
+  }
+}
+
+// A rank that never comes must not keep the others.
+TEST(CudaNccl, EndsWhereARankDoesNotCome) {
+  if (cuda::deviceCount() < 2)
+    GTEST_SKIP() << "got " << cuda::deviceCount() << " CUDA devices, wanted 2";
+  auto group = makeLocalGroup(2);
+  std::string text;
+  llvm::consumeError(runRanks(group, [&](Communicator &c) -> llvm::Error {
+    if (c.rank() == 1) {
+      llvm::cantFail(waitForAll(c)); // as if it had opened its device
+      char id[128];
+      (void)c.broadcast(0, id, sizeof id, 0);
+      return userError("rank 1 gives up");
+    }
+    cuda::DeviceOptions options;
+    options.nccl = true;
+    auto executor = cuda::createExecutor(Exchange(2).plan, {&c}, options);
+    text = executor ? "" : llvm::toString(executor.takeError());
+    return userError(text);
+  }));
+  EXPECT_NE(text.find("gives up"), std::string::npos) << text;
 }
 
 TEST(CudaExecutor, TrainsTheSmallPlanAsTheHostDoes) {

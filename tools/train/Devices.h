@@ -23,4 +23,8 @@ struct RankDevice {
 llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan, Communicator &communicator,
                                                          const RankDevice &device);
 
+/// "device memory: 1.2 GiB for the plan, 530 MiB beside it". Requires: a CUDA device, on which `ranks` ranks of this process are;
+/// the calling thread has made one.
+std::string describeMemory(const plan::Plan &plan, unsigned ranks);
+
 } // namespace shardc

@@ -93,6 +93,8 @@ llvm::Error Job::runRank(Communicator &communicator, Communicator *shadow) {
 
   bool isRoot = communicator.rank() == 0, isFirst = launch || isRoot; // of this process
   if (isRoot) {
+    if (device == DeviceKind::Cuda)
+      notes() << describeMemory(plan, launch ? 1 : communicator.size()) << '\n';
     noteInitialised(weights->initialised());
     for (const std::string &note : data->notes)
       notes() << note << '\n';
