@@ -323,7 +323,7 @@ llvm::Error CudaExecutor::run(int index) {
     return llvm::Error::success();
   std::string text = device_->message(fault);
   fault = {};
-  if (llvm::Error e = check(cudaMemset(device_->fault(), 0, sizeof(FaultRecord)), "cudaMemset"))
+  if (llvm::Error e = check(cudaMemsetAsync(device_->fault(), 0, sizeof(FaultRecord), first()), "cudaMemsetAsync"))
     return e;
   if (!communicator())
     return userError(text);

@@ -65,6 +65,9 @@ llvm::Expected<Memory> Memory::create(const plan::Plan &plan) {
       return e;
   for (const plan::Buffer &buffer : plan.buffers())
     memory.buffers_.push_back(memory.spaces_[buffer.space()].data + buffer.offset());
+  // The zeros are on their way only, on a stream that others do not wait for: they would wipe out what is written next.
+  if (llvm::Error e = check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"))
+    return e;
   return memory;
 }
 

@@ -24,6 +24,7 @@ cuda::Device *sharedDevice() {
 DeviceMemory::DeviceMemory(const void *from, size_t bytes) : bytes_(bytes) {
   EXPECT_EQ(cudaMalloc(&data_, std::max<size_t>(bytes, 1)), cudaSuccess);
   EXPECT_EQ(from ? cudaMemcpy(data_, from, bytes, cudaMemcpyDefault) : cudaMemset(data_, 0, bytes), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess); // streams of tests do not wait for the default one
 }
 DeviceMemory::~DeviceMemory() { cudaFree(data_); }
 void DeviceMemory::get(void *to) const { EXPECT_EQ(cudaMemcpy(to, data_, bytes_, cudaMemcpyDefault), cudaSuccess); }
