@@ -55,6 +55,9 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned b
   w.wide = aligned(q, 16) && aligned(k, 16) && aligned(v, 16);
   if (bias && !(checkFloat(c, bias, "bias") && checkScores(c, bias, w, "bias", w.bias)))
     return false;
+  const long long *s = w.bias.strides;
+  w.biasPairs = bias && s[3] == 1 && keys % 2 == 0 && (s[0] | s[1] | s[2]) % 2 == 0 && bias.dtype != DType::F64 &&
+                reinterpret_cast<uintptr_t>(bias.data) % (2 * byteSize(bias.dtype)) == 0;
   return !mask || (c.dtype(mask, DType::Bool) && checkScores(c, mask, w, "mask", w.mask));
 }
 

@@ -30,7 +30,8 @@ struct AttentionWork {
   double scale = 1, fill = 0, dropout = 0;
   unsigned long long id = 0;
   bool batchMajor = false;
-  bool wide = false; ///< every row of D elements of every operand and result begins at a multiple of 16 bytes
+  bool wide = false;      ///< every row of D elements of every operand and result begins at a multiple of 16 bytes
+  bool biasPairs = false; ///< keys j and j + 1 of the bias lie side by side, aligned to both, for every even j
   const double *scalars = nullptr;
   // Backward
   HeadsView dout, dq, dk, dv;

@@ -19,18 +19,16 @@ constexpr int kMmaThreads = 128, kMmaRows = 64;
 /// banks.
 template <int kDepth> constexpr int kPitch = kDepth + 8;
 
-/// to[kRows][kPitch] = rows [first, first + kRows) of a head, zeros from row `end` on. No barrier.
+/// to[kRows][kPitch] = rows [first, first + kRows) of a head, zeros from row `end` on: begun, see waitForCopies.
 template <typename T, int kDepth, int kRows>
-__device__ inline void loadRows(T *to, const HeadsView &from, int b, int h, int first, int end) {
+__device__ inline void copyRows(T *to, const HeadsView &from, int b, int h, int first, int end) {
   constexpr int kWide = 8, kEach = kDepth / kWide; // 16 bytes
   const T *base = static_cast<const T *>(from.data) + b * from.batch + h * from.head;
 #pragma unroll
   for (int e = threadIdx.x; e < kRows * kEach; e += kMmaThreads) {
     const int r = e / kEach, c = e % kEach * kWide;
-    uint4 value = {0, 0, 0, 0};
-    if (first + r < end)
-      value = *reinterpret_cast<const uint4 *>(base + (first + r) * from.row + c);
-    *reinterpret_cast<uint4 *>(to + r * kPitch<kDepth> + c) = value;
+    const bool real = first + r < end;
+    copyAsync(to + r * kPitch<kDepth> + c, base + (real ? first + r : 0) * from.row + c, real);
   }
 }
 
@@ -90,11 +88,13 @@ __device__ inline void storeRows(const HeadsView &to, int b, int h, int first, i
   }
 }
 
+constexpr float kLog2E = 1.44269504f;
+
 /// What is added to scores, hides them and drops probabilities, of one head.
 class ScoreEffects {
 public:
   __device__ ScoreEffects(const AttentionWork &w, int b, int h)
-      : w_(w), bias_(b * w.bias.strides[0] + h * w.bias.strides[1]),
+      : w_(w), scale_(float(w.scale)), fill_(float(w.fill)), bias_(b * w.bias.strides[0] + h * w.bias.strides[1]),
         mask_(b * w.mask.strides[0] + h * w.mask.strides[1]) {
     if (w.dropout > 0) {
       draw_ = DropoutDraw((uint64_t)(w.scalars[kSeed]), (uint64_t)(w.scalars[kStep]), w.id, w.dropout);
@@ -103,17 +103,44 @@ public:
                ((uint64_t)(b)*w.heads + h) * w.queries * w.keys;
     }
   }
-  /// The score of a product. Requires: i < queries, j < keys.
-  __device__ float score(float product, int i, int j) const {
-    float score = float(w_.scale) * product;
-    if (w_.bias.array.data)
-      score += load<float>(w_.bias.array, bias_ + i * w_.bias.strides[2] + j * w_.bias.strides[3]);
-    return hidden(i, j) ? float(w_.fill) : score;
+
+  /// In: products of query i with keys j and j + 1. Out: scores, -inf from the last key on; bits 0 and 1 of the result
+  /// say which are hidden. Requires: i < queries, j even.
+  __device__ unsigned scores(float &first, float &second, int i, int j) const {
+    first *= scale_, second *= scale_;
+    if (j + 1 < w_.keys) {
+      if (w_.bias.array.data) {
+        const float2 bias = biasPair(i, j);
+        first += bias.x, second += bias.y;
+      }
+      if (!w_.mask.array.data)
+        return 0;
+      const unsigned hides = unsigned(hidden(i, j)) | unsigned(hidden(i, j + 1)) << 1;
+      first = hides & 1 ? fill_ : first;
+      second = hides & 2 ? fill_ : second;
+      return hides;
+    }
+    second = -INFINITY;
+    const bool hides = j < w_.keys && hidden(i, j);
+    first = j >= w_.keys ? -INFINITY : hides ? fill_ : first + (w_.bias.array.data ? biasOne(i, j) : 0.0f);
+    return hides;
   }
+  /// Of one product. Requires: i < queries, j < keys.
+  __device__ float score(float product, int i, int j, bool hides) const {
+    product *= scale_;
+    if (w_.bias.array.data)
+      product += biasOne(i, j);
+    return hides ? fill_ : product;
+  }
+  __device__ bool masks() const { return w_.mask.array.data; }
+  /// Does the mask hide the same keys from all queries?
+  __device__ bool masksKeys() const { return w_.mask.strides[2] == 0; }
+  /// Requires: i < queries, j < keys.
   __device__ bool hidden(int i, int j) const {
     return w_.mask.array.data && !static_cast<const unsigned char *>(
                                      w_.mask.array.data)[mask_ + i * w_.mask.strides[2] + j * w_.mask.strides[3]];
   }
+
   __device__ bool drops() const { return w_.dropout > 0; }
   /// Dropout factors of keys j and j + 1. Requires: drops().
   __device__ float2 keepPair(int i, int j) const {
@@ -131,21 +158,42 @@ public:
 
 private:
   __device__ float keep(uint32_t number) const { return number >= draw_.threshold ? float(draw_.scale) : 0.0f; }
+  __device__ long long biasAt(int i, int j) const { return bias_ + i * w_.bias.strides[2] + j * w_.bias.strides[3]; }
+  __device__ float biasOne(int i, int j) const { return load<float>(w_.bias.array, biasAt(i, j)); }
+  __device__ float2 biasPair(int i, int j) const {
+    if (!w_.biasPairs)
+      return {biasOne(i, j), biasOne(i, j + 1)};
+    const long long at = biasAt(i, j);
+    if (w_.bias.array.type == kBF16)
+      return pairAt<__nv_bfloat16>(at);
+    return w_.bias.array.type == kF16 ? pairAt<__half>(at) : pairAt<float>(at);
+  }
+  template <typename B> __device__ float2 pairAt(long long at) const {
+    const Pack<B, 2> pair = *reinterpret_cast<const Pack<B, 2> *>(static_cast<const B *>(w_.bias.array.data) + at);
+    return {widen(pair.at[0]), widen(pair.at[1])};
+  }
 
   const AttentionWork &w_;
+  float scale_, fill_;
   long long bias_, mask_;
   DropoutDraw draw_;
   uint64_t start_ = 0;
 };
 
-/// exp(score - lse), from lse as forward left it.
-__device__ inline float probability(float score, float lse, int keys) {
-  if (lse == -INFINITY)
-    return 0;
-  if (lse < -1e30f) // adding log(n) to the lowest float is lost: all scores are equal
-    return 1.0f / keys;
-  return __expf(score - lse);
-}
+/// Of a row of scores, from lse as forward left it: probability = exp2(score log2(e) + shift), but `share` where that
+/// is not 0.
+struct RowShift {
+  float shift, share;
+  RowShift() = default;
+  /// Where not `real`, all probabilities are 0.
+  __device__ RowShift(float lse, int keys, bool real) {
+    const bool any = real && lse != -INFINITY;
+    // Adding log(n) to the lowest float is lost: all scores are equal.
+    share = any && lse < -1e30f ? 1.0f / keys : 0.0f;
+    shift = any ? -lse * kLog2E : -INFINITY;
+  }
+  __device__ float probability(float score) const { return share != 0 ? share : exp2Fast(fmaf(score, kLog2E, shift)); }
+};
 
 /// f(an element, the head size as a type). Requires: servesMma.
 template <typename F> cudaError_t withMma(const AttentionWork &w, F f) {

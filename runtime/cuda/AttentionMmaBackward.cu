@@ -9,8 +9,8 @@
 namespace shardc::cuda {
 namespace {
 
-/// Columns of a tile: fewer where the rows' own sums take more registers.
-template <int kDepth> constexpr int kColumns = kDepth == 64 ? 64 : 32;
+/// Columns of a tile.
+constexpr int kWidth = 32, kBlocks = kWidth / 8;
 
 /// Where gradQueriesMma leaves the gradient of score ((b H + h) Sq + i) Sk + j; data is null: nowhere.
 struct ScoreGradients {
@@ -30,56 +30,59 @@ __device__ inline void storeScores(const ScoreGradients &to, long long at, float
 }
 
 template <typename T, int kDepth>
-__global__ void __launch_bounds__(kMmaThreads) gradQueriesMma(AttentionWork w, float *delta, ScoreGradients scores) {
-  constexpr int kWidth = kColumns<kDepth>, kBlocks = kWidth / 8;
-  __shared__ float sums[kMmaRows];
+__global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2)
+    gradQueriesMma(AttentionWork w, float *delta, ScoreGradients scores) {
+  constexpr int kRowTile = kMmaRows * kPitch<kDepth>, kTileSize = kWidth * kPitch<kDepth>;
   const int tiles = (w.queries + kMmaRows - 1) / kMmaRows;
   const int first = blockIdx.x % tiles * kMmaRows, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
   const long long head = (long long)(b)*w.heads + h;
-  T *q = dynamicShared<T>(), *dout = q + kMmaRows * kPitch<kDepth>, *k = dout + kMmaRows * kPitch<kDepth>,
-    *v = k + kWidth * kPitch<kDepth>;
+  T *q = dynamicShared<T>(), *dout = q + kRowTile, *keys = dout + kRowTile; // then two pairs of tiles of k and v
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const ScoreEffects effects(w, b, h);
-  loadRows<T, kDepth, kMmaRows>(q, w.q, b, h, first, w.queries);
-  loadRows<T, kDepth, kMmaRows>(dout, w.dout, b, h, first, w.queries);
+  auto begin = [&](int tile, T *to) {
+    copyRows<T, kDepth, kWidth>(to, w.k, b, h, tile, w.keys);
+    copyRows<T, kDepth, kWidth>(to + kTileSize, w.v, b, h, tile, w.keys);
+  };
+  copyRows<T, kDepth, kMmaRows>(q, w.q, b, h, first, w.queries);
+  copyRows<T, kDepth, kMmaRows>(dout, w.dout, b, h, first, w.queries);
+  begin(0, keys);
+  waitForCopies();
   __syncthreads();
-  { // Two lanes a row: delta = sum of dout out.
-    const int row = threadIdx.x / 2, begin = threadIdx.x % 2 * (kDepth / 2);
-    float sum = 0;
+  // delta = sum of dout out: two lanes for each of the 16 rows of the warp.
+  float sum = 0;
+  {
+    const int row = threadIdx.x / 2, from = threadIdx.x % 2 * (kDepth / 2);
     if (first + row < w.queries) {
       const T *out =
-          static_cast<const T *>(w.out.data) + b * w.out.batch + h * w.out.head + (first + row) * w.out.row + begin;
+          static_cast<const T *>(w.out.data) + b * w.out.batch + h * w.out.head + (first + row) * w.out.row + from;
 #pragma unroll
       for (int c = 0; c < kDepth / 2; c += 8) {
         const Widest<T> several = *reinterpret_cast<const Widest<T> *>(out + c);
 #pragma unroll
         for (int l = 0; l < 8; ++l)
-          sum += widen(several.at[l]) * widen(dout[row * kPitch<kDepth> + begin + c + l]);
+          sum += widen(several.at[l]) * widen(dout[row * kPitch<kDepth> + from + c + l]);
       }
     }
     sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-    if (threadIdx.x % 2 == 0) {
-      sums[row] = sum;
-      if (first + row < w.queries)
-        delta[head * w.queries + first + row] = sum;
-    }
+    if (threadIdx.x % 2 == 0 && first + row < w.queries)
+      delta[head * w.queries + first + row] = sum;
   }
-  __syncthreads();
-  float lse[2], rowDelta[2];
-  int rows[2];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    rows[half] = first + warp * 16 + lane / 4 + half * 8;
-    rowDelta[half] = sums[rows[half] - first];
-    lse[half] = rows[half] < w.queries ? load<float>(w.lse, b * w.lseBatch + h * w.lseHead + rows[half]) : 0.0f;
-  }
+  const float rowDelta[2] = {__shfl_sync(0xffffffffu, sum, lane / 4 * 2),
+                             __shfl_sync(0xffffffffu, sum, lane / 4 * 2 + 16)};
+  const int rowOfLane = first + warp * 16 + lane / 4;
+  const bool real[2] = {rowOfLane < w.queries, rowOfLane + 8 < w.queries};
+  const int rows[2] = {real[0] ? rowOfLane : 0, real[1] ? rowOfLane + 8 : 0};
+  auto shiftOf = [&](int half) {
+    return RowShift(load<float>(w.lse, b * w.lseBatch + h * w.lseHead + rows[half]), w.keys, real[half]);
+  };
+  const RowShift shifts[2] = {shiftOf(0), shiftOf(1)};
   float dq[kDepth / 8][4] = {};
-  for (int begin = 0; begin < w.keys; begin += kWidth) {
-    if (begin)
-      __syncthreads(); // the tiles before are used up
-    loadRows<T, kDepth, kWidth>(k, w.k, b, h, begin, w.keys);
-    loadRows<T, kDepth, kWidth>(v, w.v, b, h, begin, w.keys);
-    __syncthreads();
+  for (int tile = 0; tile < w.keys; tile += kWidth) {
+    const T *k = keys + tile / kWidth % 2 * 2 * kTileSize, *v = k + kTileSize;
+    waitForCopies();
+    __syncthreads(); // this tile is there, and the one before is used up
+    if (tile + kWidth < w.keys)
+      begin(tile + kWidth, keys + (tile / kWidth + 1) % 2 * 2 * kTileSize);
     float p[kBlocks][4] = {}, ds[kBlocks][4] = {};
     multiplyRows<T, kDepth>(p, q + warp * 16 * kPitch<kDepth>, k);
     multiplyRows<T, kDepth>(ds, dout + warp * 16 * kPitch<kDepth>, v);
@@ -87,20 +90,17 @@ __global__ void __launch_bounds__(kMmaThreads) gradQueriesMma(AttentionWork w, f
     for (int n = 0; n < kBlocks; ++n)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int i = rows[half], j = begin + n * 8 + lane % 4 * 2;
-        float2 keep = {1, 1};
-        if (effects.drops())
-          keep = effects.keepPair(i, j);
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float &x = ds[n][2 * half + e];
-          const bool counts = i < w.queries && j + e < w.keys;
-          const float one = counts ? probability(effects.score(p[n][2 * half + e], i, j + e), lse[half], w.keys) : 0.0f;
-          x = counts && !effects.hidden(i, j + e) ? one * ((e ? keep.y : keep.x) * x - rowDelta[half]) : 0.0f;
+        const int i = rows[half], j = tile + n * 8 + lane % 4 * 2;
+        float &one = p[n][2 * half], &two = p[n][2 * half + 1], &dOne = ds[n][2 * half], &dTwo = ds[n][2 * half + 1];
+        const unsigned hides = effects.scores(one, two, i, j);
+        if (effects.drops()) {
+          const float2 keep = effects.keepPair(i, j);
+          dOne *= keep.x, dTwo *= keep.y;
         }
-        if (scores.array.data && i < w.queries && j < w.keys)
-          storeScores<T>(scores, (head * w.queries + i) * w.keys + j, ds[n][2 * half], ds[n][2 * half + 1],
-                         j + 1 < w.keys);
+        dOne = hides & 1 ? 0.0f : shifts[half].probability(one) * (dOne - rowDelta[half]);
+        dTwo = hides & 2 ? 0.0f : shifts[half].probability(two) * (dTwo - rowDelta[half]);
+        if (scores.array.data && real[half] && j < w.keys)
+          storeScores<T>(scores, (head * w.queries + i) * w.keys + j, dOne, dTwo, j + 1 < w.keys);
       }
     multiplyColumns<T, kDepth>(dq, ds, k);
   }
@@ -109,30 +109,42 @@ __global__ void __launch_bounds__(kMmaThreads) gradQueriesMma(AttentionWork w, f
 }
 
 template <typename T, int kDepth>
-__global__ void __launch_bounds__(kMmaThreads) gradKeysMma(AttentionWork w, const float *delta) {
-  constexpr int kWidth = kColumns<kDepth>, kBlocks = kWidth / 8;
-  __shared__ float lse[kWidth], columnDelta[kWidth];
+__global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 3 : 2) gradKeysMma(AttentionWork w, const float *delta) {
+  constexpr int kRowTile = kMmaRows * kPitch<kDepth>, kTileSize = kWidth * kPitch<kDepth>;
+  __shared__ RowShift shifts[2][kWidth];
+  __shared__ float deltas[2][kWidth];
   const int tiles = (w.keys + kMmaRows - 1) / kMmaRows;
   const int first = blockIdx.x % tiles * kMmaRows, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
   const long long head = (long long)(b)*w.heads + h;
-  T *k = dynamicShared<T>(), *v = k + kMmaRows * kPitch<kDepth>, *q = v + kMmaRows * kPitch<kDepth>,
-    *dout = q + kWidth * kPitch<kDepth>;
+  T *k = dynamicShared<T>(), *v = k + kRowTile, *queries = v + kRowTile; // then two pairs of tiles of q and dout
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, rowOfLane = first + warp * 16 + lane / 4;
   const ScoreEffects effects(w, b, h);
-  loadRows<T, kDepth, kMmaRows>(k, w.k, b, h, first, w.keys);
-  loadRows<T, kDepth, kMmaRows>(v, w.v, b, h, first, w.keys);
-  float dk[kDepth / 8][4] = {}, dv[kDepth / 8][4] = {};
-  for (int begin = 0; begin < w.queries; begin += kWidth) {
-    if (begin)
-      __syncthreads(); // the tiles before are used up
-    loadRows<T, kDepth, kWidth>(q, w.q, b, h, begin, w.queries);
-    loadRows<T, kDepth, kWidth>(dout, w.dout, b, h, begin, w.queries);
-    for (int c = threadIdx.x; c < kWidth; c += kMmaThreads) {
-      const int i = begin + c;
-      lse[c] = i < w.queries ? load<float>(w.lse, b * w.lseBatch + h * w.lseHead + i) : 0.0f;
-      columnDelta[c] = i < w.queries ? delta[head * w.queries + i] : 0.0f;
+  auto begin = [&](int tile, int which) {
+    T *to = queries + which * 2 * kTileSize;
+    copyRows<T, kDepth, kWidth>(to, w.q, b, h, tile, w.queries);
+    copyRows<T, kDepth, kWidth>(to + kTileSize, w.dout, b, h, tile, w.queries);
+    if (threadIdx.x < kWidth) {
+      const int c = threadIdx.x, i = min(tile + c, w.queries - 1);
+      shifts[which][c] = RowShift(load<float>(w.lse, b * w.lseBatch + h * w.lseHead + i), w.keys, tile + c < w.queries);
+      deltas[which][c] = delta[head * w.queries + i];
     }
-    __syncthreads();
+  };
+  copyRows<T, kDepth, kMmaRows>(k, w.k, b, h, first, w.keys);
+  copyRows<T, kDepth, kMmaRows>(v, w.v, b, h, first, w.keys);
+  if (w.queries > 0)
+    begin(0, 0);
+  // Rows beyond the last key compute what nobody reads; columns beyond the last query have probabilities of 0.
+  const int rows[2] = {min(rowOfLane, w.keys - 1), min(rowOfLane + 8, w.keys - 1)};
+  const bool masksKeys = effects.masksKeys();
+  const bool hides[2] = {masksKeys && effects.hidden(0, rows[0]), masksKeys && effects.hidden(0, rows[1])};
+  float dk[kDepth / 8][4] = {}, dv[kDepth / 8][4] = {};
+  for (int tile = 0; tile < w.queries; tile += kWidth) {
+    const int which = tile / kWidth % 2;
+    const T *q = queries + which * 2 * kTileSize, *dout = q + kTileSize;
+    waitForCopies();
+    __syncthreads(); // this tile is there, and the one before is used up
+    if (tile + kWidth < w.queries)
+      begin(tile + kWidth, 1 - which);
     // Transposed: rows are keys, columns queries.
     float p[kBlocks][4] = {}, ds[kBlocks][4] = {};
     multiplyRows<T, kDepth>(p, k + warp * 16 * kPitch<kDepth>, q);
@@ -141,16 +153,12 @@ __global__ void __launch_bounds__(kMmaThreads) gradKeysMma(AttentionWork w, cons
     for (int n = 0; n < kBlocks; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const int j = rowOfLane + e / 2 * 8, column = n * 8 + lane % 4 * 2 + e % 2, i = begin + column;
-        float dropped = 0, gradient = 0;
-        if (i < w.queries && j < w.keys) {
-          const float one = probability(effects.score(p[n][e], i, j), lse[column], w.keys);
-          const float keep = effects.drops() ? effects.keepOne(i, j) : 1.0f;
-          dropped = one * keep;
-          gradient = effects.hidden(i, j) ? 0.0f : one * (keep * ds[n][e] - columnDelta[column]);
-        }
-        p[n][e] = dropped;
-        ds[n][e] = gradient;
+        const int j = rows[e / 2], column = n * 8 + lane % 4 * 2 + e % 2, i = min(tile + column, w.queries - 1);
+        const bool hidden = masksKeys ? hides[e / 2] : effects.hidden(i, j);
+        const float one = shifts[which][column].probability(effects.score(p[n][e], i, j, hidden));
+        const float keep = effects.drops() ? effects.keepOne(i, j) : 1.0f;
+        p[n][e] = one * keep;
+        ds[n][e] = hidden ? 0.0f : one * (keep * ds[n][e] - deltas[which][column]);
       }
     multiplyColumns<T, kDepth>(dv, p, dout);
     multiplyColumns<T, kDepth>(dk, ds, q);
@@ -194,7 +202,7 @@ long long deltaBytes(const AttentionWork &w) {
   return ((long long)(w.batch) * w.heads * w.queries * 4 + 255) / 256 * 256;
 }
 
-template <int kDepth> constexpr int kBytes = 2 * (kMmaRows + kColumns<kDepth>)*kPitch<kDepth> * 2;
+template <int kDepth> constexpr int kBytes = (2 * kMmaRows + 4 * kWidth) * kPitch<kDepth> * 2;
 
 template <typename T, int kDepth> cudaError_t enqueueSized(const AttentionWork &w, void *scratch, cudaStream_t stream) {
   const unsigned all = unsigned(w.batch) * w.heads;

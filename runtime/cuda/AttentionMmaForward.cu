@@ -15,45 +15,54 @@ template <typename Join> __device__ inline float rowJoin(float x, Join join) {
   return join(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
 
-template <typename T, int kDepth> __global__ void __launch_bounds__(kMmaThreads) attendMma(AttentionWork w) {
+template <typename T, int kDepth>
+__global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2) attendMma(AttentionWork w) {
+  constexpr int kTileSize = kColumns * kPitch<kDepth>;
   const int tiles = (w.queries + kMmaRows - 1) / kMmaRows;
   const int first = blockIdx.x % tiles * kMmaRows, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
-  T *q = dynamicShared<T>(), *k = q + kMmaRows * kPitch<kDepth>, *v = k + kColumns * kPitch<kDepth>;
+  T *q = dynamicShared<T>(), *keys = q + kMmaRows * kPitch<kDepth>; // then two pairs of tiles of k and v
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, rowOfLane = first + warp * 16 + lane / 4;
   const ScoreEffects effects(w, b, h);
-  loadRows<T, kDepth, kMmaRows>(q, w.q, b, h, first, w.queries);
+  auto begin = [&](int tile, T *to) {
+    copyRows<T, kDepth, kColumns>(to, w.k, b, h, tile, w.keys);
+    copyRows<T, kDepth, kColumns>(to + kTileSize, w.v, b, h, tile, w.keys);
+  };
+  copyRows<T, kDepth, kMmaRows>(q, w.q, b, h, first, w.queries);
+  begin(0, keys);
   float out[kDepth / 8][4] = {}, top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
-  for (int begin = 0; begin < w.keys; begin += kColumns) {
-    if (begin)
-      __syncthreads(); // the tiles before are used up
-    loadRows<T, kDepth, kColumns>(k, w.k, b, h, begin, w.keys);
-    loadRows<T, kDepth, kColumns>(v, w.v, b, h, begin, w.keys);
-    __syncthreads();
+  // Rows beyond the last query compute what nobody reads.
+  const int rows[2] = {min(rowOfLane, w.queries - 1), min(rowOfLane + 8, w.queries - 1)};
+  for (int tile = 0; tile < w.keys; tile += kColumns) {
+    const T *k = keys + tile / kColumns % 2 * 2 * kTileSize, *v = k + kTileSize;
+    waitForCopies();
+    __syncthreads(); // this tile is there, and the one before is used up
+    if (tile + kColumns < w.keys)
+      begin(tile + kColumns, keys + (tile / kColumns + 1) % 2 * 2 * kTileSize);
     float p[kBlocks][4] = {};
     multiplyRows<T, kDepth>(p, q + warp * 16 * kPitch<kDepth>, k);
     float highest[2] = {-INFINITY, -INFINITY};
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int i = rowOfLane + e / 2 * 8, j = begin + n * 8 + lane % 4 * 2 + e % 2;
-        p[n][e] = i < w.queries && j < w.keys ? effects.score(p[n][e], i, j) : -INFINITY;
-        highest[e / 2] = fmaxf(highest[e / 2], p[n][e]);
+      for (int half = 0; half < 2; ++half) {
+        float &one = p[n][2 * half], &two = p[n][2 * half + 1];
+        effects.scores(one, two, rows[half], tile + n * 8 + lane % 4 * 2);
+        highest[half] = fmaxf(highest[half], fmaxf(one, two));
       }
-    float shrink[2], finite[2], added[2] = {0, 0};
+    float shrink[2], shift[2], added[2] = {0, 0};
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float newTop = fmaxf(top[half], rowJoin(highest[half], [](float a, float b) { return fmaxf(a, b); }));
       // A row of -inf gives exponentials of 0 and not NaN.
-      finite[half] = newTop == -INFINITY ? 0.0f : newTop;
-      shrink[half] = top[half] == -INFINITY ? 0.0f : __expf(top[half] - finite[half]);
+      shift[half] = newTop == -INFINITY ? 0.0f : newTop;
+      shrink[half] = top[half] == -INFINITY ? 0.0f : exp2Fast((top[half] - shift[half]) * kLog2E);
       top[half] = newTop;
     }
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        p[n][e] = __expf(p[n][e] - finite[e / 2]);
+        p[n][e] = exp2Fast((p[n][e] - shift[e / 2]) * kLog2E); // of equal ones exactly 1, however large they are
         added[e / 2] += p[n][e];
       }
 #pragma unroll
@@ -64,7 +73,7 @@ template <typename T, int kDepth> __global__ void __launch_bounds__(kMmaThreads)
       for (int n = 0; n < kBlocks; ++n)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float2 keep = effects.keepPair(rowOfLane + half * 8, begin + n * 8 + lane % 4 * 2);
+          const float2 keep = effects.keepPair(rows[half], tile + n * 8 + lane % 4 * 2);
           p[n][2 * half] *= keep.x, p[n][2 * half + 1] *= keep.y;
         }
     }
@@ -86,7 +95,7 @@ template <typename T, int kDepth> __global__ void __launch_bounds__(kMmaThreads)
   storeRows<T, kDepth>(w.out, b, h, first + warp * 16, w.queries, out, factor);
 }
 
-template <int kDepth> constexpr int kBytes = (kMmaRows + 2 * kColumns) * kPitch<kDepth> * 2;
+template <int kDepth> constexpr int kBytes = (kMmaRows + 4 * kColumns) * kPitch<kDepth> * 2;
 
 } // namespace
 

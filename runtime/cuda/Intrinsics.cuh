@@ -58,4 +58,20 @@ __device__ inline uint32_t packPair(float low, float high, __half) {
   return *reinterpret_cast<const uint32_t *>(&pair);
 }
 
+/// 16 bytes to shared memory, zeros if not `real` (then `from` is not read), while the thread goes on.
+__device__ inline void copyAsync(void *to, const void *from, bool real) {
+  const uint32_t address = uint32_t(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(real ? 16 : 0)
+               : "memory");
+}
+/// Until all copies that this thread began are done. A barrier makes them visible to the others.
+__device__ inline void waitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+/// 2^x to 22 bits; results below 2^-126 are 0.
+__device__ inline float exp2Fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 } // namespace shardc::cuda
