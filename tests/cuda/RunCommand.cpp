@@ -54,40 +54,23 @@ host::Binding bindingOf(const TestCommand &test, const plan::Command &command, A
 }
 
 llvm::Expected<Tensors> deviceOnce(const TestCommand &test) {
-  cuda::Device &device = *sharedDevice();
-  plan::Command command = commandOf(test);
-  std::vector<std::unique_ptr<DeviceMemory>> memory;
-  host::Binding binding = bindingOf(test, command, [&](size_t bytes, const void *from) {
-    memory.push_back(std::make_unique<DeviceMemory>(from, bytes + 256)); // rows of odd length may end anywhere
-    return memory.back()->data();
-  });
-  DeviceMemory scalars(test.scalars.data(), test.scalars.size() * sizeof(double));
-  binding.scalars = static_cast<const double *>(scalars.data());
-  cuda::Bind bind = cuda::findKernel(test.kernel);
-  if (!bind)
-    return llvm::createStringError("no CUDA kernel '%s'", test.kernel.c_str());
-  auto kernel = bind(binding, device);
-  if (!kernel)
-    return kernel.takeError();
+  auto command = DeviceCommand::bind(test);
+  if (!command)
+    return command.takeError();
   cudaStream_t stream;
   EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  llvm::Error error = (*kernel)->launch(stream);
+  llvm::Error error = (*command)->launch(stream);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   cudaStreamDestroy(stream);
   if (error)
     return error;
+  cuda::Device &device = *sharedDevice();
   cuda::FaultRecord fault;
   EXPECT_EQ(cudaMemcpy(&fault, device.fault(), sizeof fault, cudaMemcpyDefault), cudaSuccess);
   EXPECT_EQ(cudaMemset(device.fault(), 0, sizeof fault), cudaSuccess);
   if (fault.raised)
     return llvm::createStringError("%s", device.message(fault).c_str());
-  Tensors results;
-  for (const host::Array &array : binding.out) {
-    Tensor result(array.dtype, array.dims);
-    EXPECT_EQ(cudaMemcpy(result.mutableData<char>(), array.data, result.numBytes(), cudaMemcpyDefault), cudaSuccess);
-    results.push_back(std::move(result));
-  }
-  return results;
+  return (*command)->results();
 }
 
 Tensor inDouble(const Tensor &tensor) {
@@ -95,6 +78,44 @@ Tensor inDouble(const Tensor &tensor) {
 }
 
 } // namespace
+
+llvm::Expected<std::unique_ptr<DeviceCommand>> DeviceCommand::bind(const TestCommand &test) {
+  auto made = std::make_unique<DeviceCommand>();
+  auto &memory = made->memory_;
+  made->command_ = commandOf(test);
+  made->binding_ = bindingOf(test, made->command_, [&](size_t bytes, const void *from) {
+    memory.push_back(std::make_unique<DeviceMemory>(from, bytes));
+    return memory.back()->data();
+  });
+  memory.push_back(std::make_unique<DeviceMemory>(test.scalars.data(), test.scalars.size() * sizeof(double)));
+  made->binding_.scalars = static_cast<const double *>(memory.back()->data());
+  cuda::Bind bind = cuda::findKernel(test.kernel);
+  if (!bind)
+    return llvm::createStringError("no CUDA kernel '%s'", test.kernel.c_str());
+  auto kernel = bind(made->binding_, *sharedDevice());
+  if (!kernel)
+    return kernel.takeError();
+  made->kernel_ = std::move(*kernel);
+  return made;
+}
+
+Tensors DeviceCommand::results() const {
+  Tensors results;
+  for (const host::Array &array : binding_.out) {
+    Tensor result(array.dtype, array.dims);
+    EXPECT_EQ(cudaMemcpy(result.mutableData<char>(), array.data, result.numBytes(), cudaMemcpyDefault), cudaSuccess);
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+int64_t DeviceCommand::bytes() const {
+  int64_t bytes = 0;
+  for (llvm::ArrayRef<host::Array> arrays : {llvm::ArrayRef(binding_.in), llvm::ArrayRef(binding_.out)})
+    for (const host::Array &array : arrays)
+      bytes += array ? array.numElements() * byteSize(array.dtype) : 0;
+  return bytes;
+}
 
 llvm::Expected<Tensors> runByDevice(const TestCommand &test) {
   auto first = deviceOnce(test);

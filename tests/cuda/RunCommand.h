@@ -5,6 +5,7 @@
 #include "ir/graph/Attr.h"
 #include "ir/graph/Type.h"
 #include "ir/plan/Scalars.h"
+#include "runtime/cuda/Kernel.h"
 #include "tests/cuda/OnDevice.h"
 
 namespace shardc::test {
@@ -28,6 +29,22 @@ struct TestCommand {
   std::vector<Type> out = {};
   std::vector<std::pair<unsigned, unsigned>> inPlace = {}; ///< result, operand
   std::vector<double> scalars = std::vector<double>(kNumScalars);
+};
+
+/// A command bound to device memory of its own.
+class DeviceCommand {
+public:
+  static llvm::Expected<std::unique_ptr<DeviceCommand>> bind(const TestCommand &test);
+  llvm::Error launch(cudaStream_t stream) { return kernel_->launch(stream); }
+  /// What lies in the results now.
+  llvm::SmallVector<Tensor, 1> results() const;
+  int64_t bytes() const; ///< of operands and results, each once
+
+private:
+  plan::Command command_;
+  std::vector<std::unique_ptr<DeviceMemory>> memory_;
+  host::Binding binding_;
+  std::unique_ptr<cuda::Kernel> kernel_;
 };
 
 /// Results of the CUDA kernel, run twice: an error if a bit differs, or if a fault was raised.

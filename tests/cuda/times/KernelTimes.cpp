@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints how long kernels take at the sizes of T5-large (batch 64, length 128) and DeBERTa-v2-xlarge (batch 40):
+// microseconds, and what of the device's arithmetic and memory that uses. Operands stay where they are from run to run,
+// so small ones lie in its cache.
+#include "tests/cuda/RunCommand.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstring>
+
+using namespace shardc;
+using namespace shardc::test;
+
+namespace {
+
+constexpr DType kStored = DType::BF16;
+
+/// A block of random numbers, again and again.
+Tensor values(DType dtype, Dims dims) {
+  constexpr int64_t kBlock = 1 << 16;
+  static const Tensor floats = randomTensor(DType::F32, {kBlock}, 1), halves = randomTensor(DType::BF16, {kBlock}, 1);
+  Tensor tensor(dtype, dims);
+  const Tensor &from = dtype == DType::F32 ? floats : halves;
+  for (int64_t at = 0, bytes = tensor.numBytes(); at < bytes; at += from.numBytes())
+    std::memcpy(tensor.mutableData<char>() + at, from.bytes(), std::min(from.numBytes(), bytes - at));
+  return tensor;
+}
+
+Tensor ids(int64_t count, int64_t limit) {
+  Tensor tensor(DType::I64, {count});
+  for (int64_t i = 0; i < count; ++i)
+    tensor.mutableData<int64_t>()[i] = (i * 7919) % limit;
+  return tensor;
+}
+
+/// Microseconds of one launch: the median of some series.
+double timeOf(DeviceCommand &command) {
+  constexpr int kSeries = 7, kLaunches = 10;
+  cudaStream_t stream;
+  cudaEvent_t begin, end;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaEventCreate(&begin);
+  cudaEventCreate(&end);
+  std::vector<float> times;
+  for (int s = 0; s < kSeries; ++s) {
+    cudaEventRecord(begin, stream);
+    for (int l = 0; l < kLaunches; ++l)
+      if (llvm::Error error = command.launch(stream))
+        llvm::report_fatal_error(std::move(error));
+    cudaEventRecord(end, stream);
+    cudaStreamSynchronize(stream);
+    float ms = 0;
+    cudaEventElapsedTime(&ms, begin, end);
+    times.push_back(ms / kLaunches * 1e3f);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  cudaStreamDestroy(stream);
+  std::sort(times.begin(), times.end());
+  return times[kSeries / 2];
+}
+
+void row(llvm::StringRef name, const TestCommand &test, double flops) {
+  auto command = DeviceCommand::bind(test);
+  if (!command) {
+    llvm::outs() << name << ": " << llvm::toString(command.takeError()) << "\n";
+    return;
+  }
+  const double us = timeOf(**command);
+  llvm::outs() << llvm::format("%-44s %10.1f us %8.1f TFLOP/s %7.2f TB/s\n", name.str().c_str(), us, flops / us * 1e-6,
+                               double((*command)->bytes()) / us * 1e-6);
+  llvm::outs().flush();
+}
+
+void product(llvm::StringRef name, int64_t m, int64_t n, int64_t k, bool ta, bool tb, DType out, bool accumulate) {
+  TestCommand test{"matmul", {{"transpose_a", int64_t(ta)}, {"transpose_b", int64_t(tb)}}};
+  test.in = {values(kStored, ta ? Dims{k, m} : Dims{m, k}), values(kStored, tb ? Dims{n, k} : Dims{k, n})};
+  if (accumulate) {
+    test.in.push_back(values(out, {m, n}));
+    test.inPlace = {{0, 2}};
+  }
+  test.out = {Type(out, {m, n})};
+  row(name, test, 2.0 * double(m) * double(n) * double(k));
+}
+
+void attention(llvm::StringRef name, int64_t batch, int64_t length, int64_t heads, int64_t depth, Dims bias,
+               double dropout) {
+  const Dims dims = {batch, length, heads, depth};
+  TestCommand forward{"attention",
+                      {{"scale", 0.125}, {"dropout", dropout}, {"id", int64_t(3)}, {"batch_major", int64_t(1)}}};
+  Tensor mask(DType::Bool, {batch, 1, 1, length});
+  std::memset(mask.mutableData<char>(), 1, mask.numBytes());
+  OperandView bias_ = bias.empty() ? OperandView() : OperandView(values(kStored, bias));
+  forward.in = {values(kStored, dims), values(kStored, dims), values(kStored, dims), bias_, mask};
+  forward.attrs.set("fill", -3.4028234663852886e38);
+  forward.out = {Type(kStored, dims), Type(DType::F32, {batch, heads, length})};
+  const double product = 2.0 * double(batch * heads) * double(length * length) * double(depth);
+  row((name + " forward").str(), forward, 2 * product);
+  TestCommand backward{"attention_grad", forward.attrs};
+  backward.attrs.set("bias_grad", int64_t(!bias.empty()));
+  backward.in = {values(kStored, dims),
+                 forward.in[0],
+                 forward.in[1],
+                 forward.in[2],
+                 values(kStored, dims),
+                 Tensor::splat(DType::F32, {batch, heads, length}, 6),
+                 bias_,
+                 mask};
+  backward.out = {Type(kStored, dims), Type(kStored, dims), Type(kStored, dims)};
+  if (!bias.empty())
+    backward.out.emplace_back(kStored, bias);
+  row((name + " backward").str(), backward, 5 * product);
+}
+
+void loss(int64_t rows, int64_t classes) {
+  TestCommand forward{
+      "cross_entropy", {{"ignore_index", int64_t(-100)}}, {values(kStored, {rows, classes}), ids(rows, classes)}};
+  const Type scalar(DType::F32, {});
+  forward.out = {scalar, scalar, scalar, Type(DType::F32, {rows})};
+  row("cross_entropy", forward, 0);
+  TestCommand backward{
+      "cross_entropy_grad", forward.attrs, {Tensor::splat(DType::F32, {}, 1), forward.in[0], forward.in[1]}};
+  backward.in.push_back(Tensor::splat(DType::F32, {rows}, 11));
+  backward.out = {Type(kStored, {rows, classes})};
+  backward.inPlace = {{0, 1}};
+  row("cross_entropy_grad", backward, 0);
+}
+
+void embedding(int64_t count, int64_t rows, int64_t width) {
+  TestCommand forward{
+      "embedding", {}, {values(kStored, {rows, width}), ids(count, rows)}, {Type(kStored, {count, width})}};
+  row("embedding", forward, 0);
+  TestCommand backward{"embedding_grad",
+                       {{"rows", rows}},
+                       {values(kStored, {count, width}), ids(count, rows)},
+                       {Type(kStored, {rows, width})}};
+  row("embedding_grad", backward, 0);
+  backward.in[1] = ids(count, 1);
+  row("embedding_grad, one id", backward, 0);
+}
+
+void update(int64_t count) {
+  TestCommand squares{"sum_squares", {}, {values(kStored, {count})}, {Type(DType::F64, {})}};
+  row("sum_squares, bf16", squares, 0);
+  TestCommand adam{"adamw", {{"decay_end", count}}};
+  const Type type(DType::F32, {count});
+  adam.in = {values(DType::F32, {count}), values(kStored, {count}),         values(DType::F32, {count}),
+             Tensor(DType::F32, {count}), Tensor::splat(DType::F64, {}, 1), Tensor(DType::F64, {kNumScalars})};
+  adam.out = {type, type, type};
+  adam.inPlace = {{0, 0}, {1, 2}, {2, 3}};
+  row("adamw, bf16 gradients", adam, 0);
+}
+
+} // namespace
+
+int main() {
+  if (!sharedDevice()) {
+    llvm::outs() << "no CUDA device: " << cuda::Device::whyNone() << "\n";
+    return 77;
+  }
+  const int64_t rows = 64 * 128;
+  llvm::outs() << "bf16; T5-large, 64 x 128\n";
+  product("[8192x1024] [1024x3072], forward", rows, 3072, 1024, false, true, kStored, false);
+  product("[8192x1024] [1024x1024], forward", rows, 1024, 1024, false, true, kStored, false);
+  product("[8192x1024] [1024x1024] + c, forward", rows, 1024, 1024, false, true, kStored, true);
+  product("[8192x4096] [4096x1024], forward", rows, 1024, 4096, false, true, kStored, false);
+  product("[8192x3072] [3072x1024], of the input", rows, 1024, 3072, false, false, kStored, false);
+  product("[3072x8192] [8192x1024], of the weight", 3072, 1024, rows, true, false, kStored, false);
+  product("[3072x8192] [8192x1024] += f32", 3072, 1024, rows, true, false, DType::F32, true);
+  product("[8192x1024] [1024x32128], logits", rows, 32128, 1024, false, true, kStored, false);
+  attention("attention, shared bias", 64, 128, 16, 64, {1, 16, 128, 128}, 0);
+  attention("attention, shared bias, dropout", 64, 128, 16, 64, {1, 16, 128, 128}, 0.1);
+  attention("attention, no bias", 64, 128, 16, 64, {}, 0);
+  attention("attention, length 512", 16, 512, 16, 64, {1, 16, 512, 512}, 0);
+  attention("attention, heads of 128", 32, 128, 16, 128, {1, 16, 128, 128}, 0);
+  attention("attention, full bias (DeBERTa)", 40, 128, 24, 64, {40, 24, 128, 128}, 0);
+  loss(rows, 32128);
+  embedding(rows, 32128, 1024);
+  update(32 << 20);
+  return 0;
+}
