@@ -20,12 +20,12 @@ constexpr int kMmaThreads = 128, kMmaRows = 64;
 template <int kDepth> constexpr int kPitch = kDepth + 8;
 
 /// to[kRows][kPitch] = rows [first, first + kRows) of a head, zeros from row `end` on: begun, see waitForCopies.
-template <typename T, int kDepth, int kRows>
+template <typename T, int kDepth, int kRows, int kThreads = kMmaThreads>
 __device__ inline void copyRows(T *to, const HeadsView &from, int b, int h, int first, int end) {
   constexpr int kWide = 8, kEach = kDepth / kWide; // 16 bytes
   const T *base = static_cast<const T *>(from.data) + b * from.batch + h * from.head;
 #pragma unroll
-  for (int e = threadIdx.x; e < kRows * kEach; e += kMmaThreads) {
+  for (int e = threadIdx.x; e < kRows * kEach; e += kThreads) {
     const int r = e / kEach, c = e % kEach * kWide;
     const bool real = first + r < end;
     copyAsync(to + r * kPitch<kDepth> + c, base + (real ? first + r : 0) * from.row + c, real);
@@ -194,6 +194,48 @@ struct RowShift {
   }
   __device__ float probability(float score) const { return share != 0 ? share : exp2Fast(fmaf(score, kLog2E, shift)); }
 };
+
+/// Where the gradient of score ((b H + h) Sq + i) Sk + j is left; data is null: nowhere.
+struct ScoreGradients {
+  AnyFloats array;
+  bool pairs; ///< of type T, and rows of an even number of keys
+};
+
+template <typename T>
+__device__ inline void storeScores(const ScoreGradients &to, long long at, float first, float second, bool both) {
+  if (both && to.pairs) {
+    *reinterpret_cast<uint32_t *>(static_cast<T *>(to.array.data) + at) = packPair(first, second, T());
+    return;
+  }
+  store(to.array, at, first);
+  if (both)
+    store(to.array, at + 1, second);
+}
+
+/// The sum of dout out of row threadIdx.x / 2 from `first` on, of which `dout` has the tile; 0 beyond the last query.
+/// Two lanes a row, so that a warp has its own 16 rows.
+template <typename T, int kDepth>
+__device__ inline float rowDelta(const AttentionWork &w, int b, int h, int first, const T *dout) {
+  const int row = threadIdx.x / 2, from = threadIdx.x % 2 * (kDepth / 2);
+  float sum = 0;
+  if (first + row < w.queries) {
+    const T *out =
+        static_cast<const T *>(w.out.data) + b * w.out.batch + h * w.out.head + (first + row) * w.out.row + from;
+#pragma unroll
+    for (int c = 0; c < kDepth / 2; c += 8) {
+      const Widest<T> several = *reinterpret_cast<const Widest<T> *>(out + c);
+#pragma unroll
+      for (int l = 0; l < 8; ++l)
+        sum += widen(several.at[l]) * widen(dout[row * kPitch<kDepth> + from + c + l]);
+    }
+  }
+  return sum + __shfl_xor_sync(0xffffffffu, sum, 1);
+}
+
+/// All of the gradient but dbias, for 1 to kMostTogether queries (AttentionMmaTogether.cu).
+constexpr int kMostTogether = 128;
+cudaError_t prepareGradTogether(const AttentionWork &);
+cudaError_t enqueueGradTogether(const AttentionWork &, float *delta, const ScoreGradients &, cudaStream_t);
 
 /// f(an element, the head size as a type). Requires: servesMma.
 template <typename F> cudaError_t withMma(const AttentionWork &w, F f) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of attention of 16-bit heads of 64 or 128 elements by the tensor cores. Two kernels compute the
+// The gradient of attention of 16-bit heads of 64 or 128 elements by the tensor cores: by one kernel where that serves
+// (AttentionMmaTogether.cu), else by two, which compute the
 // probabilities again from lse: blocks of 64 queries walk over the keys for dq, blocks of 64 keys over the queries for
 // dk and dv. The first also leaves the gradient of the scores, of which the bias's is a sum over batches and heads in
 // their order.
@@ -11,23 +12,6 @@ namespace {
 
 /// Columns of a tile.
 constexpr int kWidth = 32, kBlocks = kWidth / 8;
-
-/// Where gradQueriesMma leaves the gradient of score ((b H + h) Sq + i) Sk + j; data is null: nowhere.
-struct ScoreGradients {
-  AnyFloats array;
-  bool pairs; ///< 16-bit, and rows of an even number of keys
-};
-
-template <typename T>
-__device__ inline void storeScores(const ScoreGradients &to, long long at, float first, float second, bool both) {
-  if (both && to.pairs) {
-    *reinterpret_cast<uint32_t *>(static_cast<T *>(to.array.data) + at) = packPair(first, second, T());
-    return;
-  }
-  store(to.array, at, first);
-  if (both)
-    store(to.array, at + 1, second);
-}
 
 template <typename T, int kDepth>
 __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2)
@@ -48,27 +32,11 @@ __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2)
   begin(0, keys);
   waitForCopies();
   __syncthreads();
-  // delta = sum of dout out: two lanes for each of the 16 rows of the warp.
-  float sum = 0;
-  {
-    const int row = threadIdx.x / 2, from = threadIdx.x % 2 * (kDepth / 2);
-    if (first + row < w.queries) {
-      const T *out =
-          static_cast<const T *>(w.out.data) + b * w.out.batch + h * w.out.head + (first + row) * w.out.row + from;
-#pragma unroll
-      for (int c = 0; c < kDepth / 2; c += 8) {
-        const Widest<T> several = *reinterpret_cast<const Widest<T> *>(out + c);
-#pragma unroll
-        for (int l = 0; l < 8; ++l)
-          sum += widen(several.at[l]) * widen(dout[row * kPitch<kDepth> + from + c + l]);
-      }
-    }
-    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-    if (threadIdx.x % 2 == 0 && first + row < w.queries)
-      delta[head * w.queries + first + row] = sum;
-  }
-  const float rowDelta[2] = {__shfl_sync(0xffffffffu, sum, lane / 4 * 2),
-                             __shfl_sync(0xffffffffu, sum, lane / 4 * 2 + 16)};
+  const float sum = rowDelta<T, kDepth>(w, b, h, first, dout);
+  if (threadIdx.x % 2 == 0 && first + int(threadIdx.x / 2) < w.queries)
+    delta[head * w.queries + first + threadIdx.x / 2] = sum;
+  const float deltas[2] = {__shfl_sync(0xffffffffu, sum, lane / 4 * 2),
+                           __shfl_sync(0xffffffffu, sum, lane / 4 * 2 + 16)};
   const int rowOfLane = first + warp * 16 + lane / 4;
   const bool real[2] = {rowOfLane < w.queries, rowOfLane + 8 < w.queries};
   const int rows[2] = {real[0] ? rowOfLane : 0, real[1] ? rowOfLane + 8 : 0};
@@ -97,8 +65,8 @@ __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2)
           const float2 keep = effects.keepPair(i, j);
           dOne *= keep.x, dTwo *= keep.y;
         }
-        dOne = hides & 1 ? 0.0f : shifts[half].probability(one) * (dOne - rowDelta[half]);
-        dTwo = hides & 2 ? 0.0f : shifts[half].probability(two) * (dTwo - rowDelta[half]);
+        dOne = hides & 1 ? 0.0f : shifts[half].probability(one) * (dOne - deltas[half]);
+        dTwo = hides & 2 ? 0.0f : shifts[half].probability(two) * (dTwo - deltas[half]);
         if (scores.array.data && real[half] && j < w.keys)
           storeScores<T>(scores, (head * w.queries + i) * w.keys + j, dOne, dTwo, j + 1 < w.keys);
       }
@@ -204,6 +172,9 @@ long long deltaBytes(const AttentionWork &w) {
 
 template <int kDepth> constexpr int kBytes = (2 * kMmaRows + 4 * kWidth) * kPitch<kDepth> * 2;
 
+/// Half of the warps of its blocks have rows, at least.
+bool together(const AttentionWork &w) { return w.queries > kMostTogether / 2 && w.queries <= kMostTogether; }
+
 template <typename T, int kDepth> cudaError_t enqueueSized(const AttentionWork &w, void *scratch, cudaStream_t stream) {
   const unsigned all = unsigned(w.batch) * w.heads;
   float *delta = static_cast<float *>(scratch);
@@ -216,11 +187,16 @@ template <typename T, int kDepth> cudaError_t enqueueSized(const AttentionWork &
     scores.array.data = kept;
   scores.pairs =
       scores.array.type == w.type && w.keys % 2 == 0 && reinterpret_cast<uintptr_t>(scores.array.data) % 4 == 0;
-  cudaError_t code = enqueue(gradQueriesMma<T, kDepth>, dim3(all * blocksFor(w.queries, kMmaRows)), kMmaThreads,
-                             kBytes<kDepth>, stream, w, delta, scores);
-  if (code == cudaSuccess)
-    code = enqueue(gradKeysMma<T, kDepth>, dim3(all * blocksFor(w.keys, kMmaRows)), kMmaThreads, kBytes<kDepth>, stream,
-                   w, delta);
+  cudaError_t code;
+  if (together(w)) {
+    code = enqueueGradTogether(w, delta, scores, stream);
+  } else {
+    code = enqueue(gradQueriesMma<T, kDepth>, dim3(all * blocksFor(w.queries, kMmaRows)), kMmaThreads, kBytes<kDepth>,
+                   stream, w, delta, scores);
+    if (code == cudaSuccess)
+      code = enqueue(gradKeysMma<T, kDepth>, dim3(all * blocksFor(w.keys, kMmaRows)), kMmaThreads, kBytes<kDepth>,
+                     stream, w, delta);
+  }
   if (code == cudaSuccess && bias == BiasGrad::EveryCase)
     code = enqueueAttentionBiasGrad(w, delta, stream);
   if (code == cudaSuccess && bias == BiasGrad::Summed) {
@@ -240,6 +216,8 @@ long long attentionGradMmaScratch(const AttentionWork &w) {
 
 cudaError_t prepareAttentionGradMma(const AttentionWork &w) {
   if (cudaError_t code = prepareAttentionGrad(w); code != cudaSuccess)
+    return code;
+  if (cudaError_t code = prepareGradTogether(w); code != cudaSuccess)
     return code;
   return withMma(w, [&](auto type, auto depth) {
     using T = decltype(type);
