@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of a cluster that share a sum: each leaves its part in shared memory, the first joins them in the order of their ranks.
+// Blocks of a cluster that share a sum: each leaves its part in shared memory, the first joins them in the
+// order of their ranks.
 #pragma once
 
 #include "runtime/cuda/Stored.cuh"
@@ -29,7 +30,8 @@ template <typename T> SHARDC_DEVICE const T *sharedOf(const T *shared, unsigned 
 
 /// Launches with clusters of `size` blocks in x.
 template <typename... Wanted, typename... Given>
-cudaError_t launchClusters(void (*kernel)(Wanted...), dim3 grid, dim3 block, int size, cudaStream_t stream, Given... args) {
+cudaError_t launchClusters(void (*kernel)(Wanted...), dim3 grid, dim3 block, int size, cudaStream_t stream,
+                           Given... args) {
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;

@@ -84,7 +84,8 @@ std::unique_ptr<Kernel> makeCopy(const host::Array &x, const host::Array &y) {
   if (s.dims.size() == 1 && s.x[0] == 1 && s.y[0] == 1)
     return makePlainCopy(x.data, y.data, count * bytes);
   if (std::optional<size_t> row = crossing(s)) {
-    TiledCopy args{x.data, y.data, int(bytes), s.dims[*row], s.dims[s.last()], s.y[*row], s.x[s.last()], 1, {}, {}};
+    TiledCopy args{x.data,    y.data,        int(bytes), s.dims[*row], s.dims[s.last()],
+                   s.y[*row], s.x[s.last()], 1,          {},           {}};
     Dims dims, from, to;
     for (size_t d = 0; d < s.last(); ++d)
       if (d != *row) {

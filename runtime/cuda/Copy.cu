@@ -11,7 +11,8 @@ template <typename T> __global__ void stridedCopy(const T *x, T *y, long long co
 }
 
 // Through a square tile, so that both sides see neighbours.
-template <typename T, int kTile> __global__ void tiledCopy(TiledCopy a, long long rowTiles, long long columnTiles) {
+template <typename T, int kTile>
+__global__ void tiledCopy(TiledCopy a, long long rowTiles, long long columnTiles) {
   __shared__ T tile[kTile][kTile + 4 / sizeof(T) + (sizeof(T) > 4)];
   long long unit = blockIdx.x;
   const long long c0 = unit % columnTiles * kTile;
@@ -37,14 +38,15 @@ template <typename T> __global__ void fill(T *y, T value, long long count) {
 }
 
 template <typename T> void strided(const StridedCopy &a, cudaStream_t stream) {
-  stridedCopy<T><<<gridFor(a.count), kGridThreads, 0, stream>>>(static_cast<const T *>(a.x), static_cast<T *>(a.y),
-                                                               a.count, a.from, a.to);
+  stridedCopy<T><<<gridFor(a.count), kGridThreads, 0, stream>>>(static_cast<const T *>(a.x),
+                                                                static_cast<T *>(a.y), a.count, a.from, a.to);
 }
 
 template <typename T> void tiled(const TiledCopy &a, cudaStream_t stream) {
   constexpr int kTile = sizeof(T) <= 2 ? 64 : 32;
   const long long rowTiles = (a.rows + kTile - 1) / kTile, columnTiles = (a.columns + kTile - 1) / kTile;
-  tiledCopy<T, kTile><<<unsigned(a.outer * rowTiles * columnTiles), dim3(32, 8), 0, stream>>>(a, rowTiles, columnTiles);
+  tiledCopy<T, kTile>
+      <<<unsigned(a.outer * rowTiles * columnTiles), dim3(32, 8), 0, stream>>>(a, rowTiles, columnTiles);
 }
 
 template <typename T> void filled(const Fill &a, cudaStream_t stream) {

@@ -17,7 +17,8 @@ struct StridedCopy {
 };
 cudaError_t launchStridedCopy(const StridedCopy &args, cudaStream_t stream);
 
-/// y[outer, r yRow + c] = x[outer, r + c xColumn]: rows lie side by side in x, columns in y. Elements of 1 to 8 bytes.
+/// y[outer, r yRow + c] = x[outer, r + c xColumn]: rows lie side by side in x, columns in y. Elements of 1 to
+/// 8 bytes.
 struct TiledCopy {
   const void *x;
   void *y;

@@ -34,7 +34,8 @@ template <typename T> __global__ void cumSum(CumSumArgs a) {
       }
       S before = __shfl_up_sync(0xffffffffu, sum, 1);
       if (i < a.size)
-        static_cast<T *>(a.y)[at] = narrow<T>(Compute<T>(carry + (a.exclusive ? (lane ? before : S(0)) : sum)));
+        static_cast<T *>(a.y)[at] =
+            narrow<T>(Compute<T>(carry + (a.exclusive ? (lane ? before : S(0)) : sum)));
       carry += __shfl_sync(0xffffffffu, sum, 31);
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fused(x0, x1 ...){body, outputs}: a scalar program over the elements of broadcast operands, by a kernel made of it.
+// fused(x0, x1 ...){body, outputs}: a scalar program over the elements of broadcast operands, by a kernel
+// made of it.
 #include "runtime/cuda/FusedLaunch.h"
 #include "runtime/cuda/Kernel.h"
 
@@ -13,7 +14,8 @@ constexpr size_t kMaxWords = 4000 / 8;
 
 class Fused final : public Kernel {
 public:
-  Fused(cudaKernel_t kernel, FusedLaunch launch, const Device &device) : kernel_(kernel), words_(std::move(launch.words)) {
+  Fused(cudaKernel_t kernel, FusedLaunch launch, const Device &device)
+      : kernel_(kernel), words_(std::move(launch.words)) {
     const int64_t blocks = (launch.units + kFusedThreads - 1) / kFusedThreads;
     blocks_ = unsigned(std::min(blocks, device.multiprocessors() * kBlocksEach));
   }
@@ -24,7 +26,8 @@ public:
     config.blockDim = dim3(kFusedThreads);
     config.stream = stream;
     void *arguments[] = {words_.data()};
-    return check(cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel_), arguments), "cudaLaunchKernelExC");
+    return check(cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel_), arguments),
+                 "cudaLaunchKernelExC");
   }
 
 private:

@@ -16,13 +16,16 @@ struct Common {
   llvm::SmallVector<Dims, 8> strides; ///< inputs, then outputs
   Dims plain;                         ///< row-major strides
 
-  bool constant(size_t k) const { return llvm::all_of(strides[k], [](int64_t s) { return s == 0; }); }
+  bool constant(size_t k) const {
+    return llvm::all_of(strides[k], [](int64_t s) { return s == 0; });
+  }
   bool flat(size_t k) const { return strides[k] == plain; }
 };
 
 class Layouter {
 public:
-  Layouter(const host::Binding &b, const ScalarProgram &program, FusedLaunch &to) : b_(b), program_(program), to_(to) {
+  Layouter(const host::Binding &b, const ScalarProgram &program, FusedLaunch &to)
+      : b_(b), program_(program), to_(to) {
     for (const host::Array &a : b.in)
       arrays_.push_back(&a);
     for (const host::Array &a : b.out)
@@ -41,8 +44,8 @@ public:
     for (size_t k = 0; k < arrays_.size(); ++k) {
       Dims strides = arrays_[k]->strides;
       if (k < b_.in.size() && !c.that(host::broadcastStrides(*arrays_[k], common_.dims, strides),
-                                      "operand of shape " + formatDims(arrays_[k]->dims) + " does not broadcast to " +
-                                          formatDims(common_.dims)))
+                                      "operand of shape " + formatDims(arrays_[k]->dims) +
+                                          " does not broadcast to " + formatDims(common_.dims)))
         return false;
       if (!used_[k])
         strides.assign(common_.dims.size(), 0);
@@ -159,7 +162,8 @@ private:
 
 bool readFused(const host::Binding &b, host::Checks &c, ScalarProgram &program) {
   std::string body, outputs;
-  if (!(c.that(!b.out.empty(), "no results") && c.stringAttr("body", body) && c.stringAttr("outputs", outputs)))
+  if (!(c.that(!b.out.empty(), "no results") && c.stringAttr("body", body) &&
+        c.stringAttr("outputs", outputs)))
     return false;
   llvm::SmallVector<llvm::StringRef> outputNames, inputNames;
   llvm::StringRef(outputs).split(outputNames, ',');

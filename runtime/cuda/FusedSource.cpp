@@ -3,9 +3,9 @@
 #include "ir/base/Philox.h"
 #include "ir/base/ScalarMath.h"
 #include "ir/plan/Scalars.h"
+#include "runtime/cuda/FusedPrelude.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
-#include "runtime/cuda/FusedPrelude.h"
 #include <bit>
 
 namespace shardc::cuda {
@@ -21,58 +21,15 @@ const char *registerType(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16 ? "float" : storedType(dtype);
 }
 
-/// The function of the prelude; null: written as an operator, or of no function.
+/// The function of the prelude. Requires: it has one.
 const char *functionOf(ScalarCode code) {
-  switch (code) {
-  case ScalarCode::Add:
-    return "add";
-  case ScalarCode::Sub:
-    return "sub";
-  case ScalarCode::Mul:
-    return "mul";
-  case ScalarCode::Div:
-    return "divided";
-  case ScalarCode::Mod:
-    return "modulo";
-  case ScalarCode::Neg:
-    return "negated";
-  case ScalarCode::Pow:
-    return "power";
-  case ScalarCode::Max:
-    return "largest";
-  case ScalarCode::Min:
-    return "smallest";
-  case ScalarCode::Abs:
-    return "absolute";
-  case ScalarCode::Sign:
-    return "signOf";
-  case ScalarCode::Exp:
-    return "exponential";
-  case ScalarCode::Log:
-    return "logarithm";
-  case ScalarCode::Sqrt:
-    return "root";
-  case ScalarCode::Sin:
-    return "sine";
-  case ScalarCode::Cos:
-    return "cosine";
-  case ScalarCode::Tanh:
-    return "tanhOf";
-  case ScalarCode::Erf:
-    return "erfOf";
-  case ScalarCode::Ceil:
-    return "ceiling";
-  case ScalarCode::Floor:
-    return "floored";
-  case ScalarCode::Round:
-    return "rounded";
-  case ScalarCode::IsNan:
-    return "isNan";
-  case ScalarCode::IsInf:
-    return "isInf";
-  default:
-    return nullptr;
-  }
+  static constexpr const char *kNames[] = {
+      "add",      "sub",      "mul",     "divided",     "modulo",    "negated", "power", "largest",
+      "smallest", "absolute", "signOf",  "exponential", "logarithm", "root",    "sine",  "cosine",
+      "tanhOf",   "erfOf",    "ceiling", "floored",     "rounded",   "isNan",   "isInf"};
+  static_assert(std::size(kNames) == size_t(ScalarCode::IsInf) - size_t(ScalarCode::Add) + 1);
+  assert(code >= ScalarCode::Add && code <= ScalarCode::IsInf);
+  return kNames[size_t(code) - size_t(ScalarCode::Add)];
 }
 bool floatsOnly(ScalarCode code) {
   return (code >= ScalarCode::Exp && code <= ScalarCode::Erf) ||
@@ -135,8 +92,8 @@ public:
            "  constexpr int W = "
         << layout_.width << ";\n";
     once();
-    os_ << "  for (Index unit = (Index)blockIdx.x * " << kFusedThreads << " + threadIdx.x; unit < (Index)a.units; unit += (Index)gridDim.x * "
-        << kFusedThreads << ") {\n";
+    os_ << "  for (Index unit = (Index)blockIdx.x * " << kFusedThreads
+        << " + threadIdx.x; unit < (Index)a.units; unit += (Index)gridDim.x * " << kFusedThreads << ") {\n";
     places();
     loads();
     keeps();
@@ -150,15 +107,17 @@ public:
       os_ << "      put(y" << o << ".at[l], r" << program_.outputs[o] << ");\n";
     os_ << "    }\n";
     for (size_t o = 0; o < layout_.outputs.size(); ++o)
-      os_ << "    *(Pack<" << storedType(layout_.outputs[o].dtype) << ", W> *)((" << storedType(layout_.outputs[o].dtype)
-          << " *)a.out" << o << " + " << place(layout_.outputs[o], "o", o) << ") = y" << o << ";\n";
+      os_ << "    *(Pack<" << storedType(layout_.outputs[o].dtype) << ", W> *)(("
+          << storedType(layout_.outputs[o].dtype) << " *)a.out" << o << " + "
+          << place(layout_.outputs[o], "o", o) << ") = y" << o << ";\n";
     os_ << "  }\n}\n";
     return text_;
   }
 
 private:
   void arguments() {
-    os_ << "\ntypedef " << (layout_.wide ? "i64" : "int") << " Place;\ntypedef " << (layout_.wide ? "u64" : "unsigned")
+    os_ << "\ntypedef " << (layout_.wide ? "i64" : "int") << " Place;\ntypedef "
+        << (layout_.wide ? "u64" : "unsigned")
         << " Index;\n"
            "struct Arguments {\n";
     for (size_t i = 0; i < layout_.inputs.size(); ++i)
@@ -178,7 +137,8 @@ private:
     os_ << "};\n"
            "FN Index quotient(Index n, u64 size, u64 magic) {\n"
         << (layout_.wide ? "  return n / size;\n"
-                         : "  return (unsigned)size == 1 ? n : __umulhi(n, (unsigned)magic) >> (unsigned)(magic >> 32);\n")
+                         : "  return (unsigned)size == 1 ? n : __umulhi(n, (unsigned)magic) >> "
+                           "(unsigned)(magic >> 32);\n")
         << "}\n";
   }
 
@@ -194,13 +154,14 @@ private:
     bool keeps = false;
     for (size_t i = 0; i < layout_.inputs.size(); ++i)
       if (layout_.inputs[i].access == FusedAccess::Constant)
-        os_ << "  const auto x" << i << " = widen(*(const " << storedType(layout_.inputs[i].dtype) << " *)a.in" << i
-            << ");\n";
+        os_ << "  const auto x" << i << " = widen(*(const " << storedType(layout_.inputs[i].dtype)
+            << " *)a.in" << i << ");\n";
     for (size_t i = 0; i < program_.code.size(); ++i)
       keeps |= used_[i] && program_.code[i].code == ScalarCode::Keep;
     if (keeps)
-      os_ << "  const u64 seed = (u64)a.scalars[" << unsigned(kSeed) << "], shard = (u64)a.scalars[" << unsigned(kShardIndex)
-          << "];\n  const unsigned step = (unsigned)(u64)a.scalars[" << unsigned(kStep) << "];\n";
+      os_ << "  const u64 seed = (u64)a.scalars[" << unsigned(kSeed) << "], shard = (u64)a.scalars["
+          << unsigned(kShardIndex) << "];\n  const unsigned step = (unsigned)(u64)a.scalars["
+          << unsigned(kStep) << "];\n";
   }
 
   /// Where the unit lies in each operand that is walked.
@@ -210,8 +171,9 @@ private:
     os_ << "    Index left = unit;\n";
     for (unsigned d = 0; d < layout_.rank; ++d) {
       if (d + 1 < layout_.rank)
-        os_ << "    const Index q" << d << " = quotient(left, a.size" << d << ", a.magic" << d << ");\n    const Place c"
-            << d << " = (Place)(left - q" << d << " * (Index)a.size" << d << ");\n    left = q" << d << ";\n";
+        os_ << "    const Index q" << d << " = quotient(left, a.size" << d << ", a.magic" << d
+            << ");\n    const Place c" << d << " = (Place)(left - q" << d << " * (Index)a.size" << d
+            << ");\n    left = q" << d << ";\n";
       else
         os_ << "    const Place c" << d << " = (Place)left;\n";
     }
@@ -234,11 +196,11 @@ private:
       const FusedOperand &x = layout_.inputs[i];
       const char *type = storedType(x.dtype);
       if (x.access == FusedAccess::WalkedSame)
-        os_ << "    const auto x" << i << " = widen(((const " << type << " *)a.in" << i << ")[" << place(x, "i", i)
-            << "]);\n";
+        os_ << "    const auto x" << i << " = widen(((const " << type << " *)a.in" << i << ")["
+            << place(x, "i", i) << "]);\n";
       else if (x.access == FusedAccess::Flat || x.access == FusedAccess::Walked)
-        os_ << "    const Pack<" << type << ", W> p" << i << " = *(const Pack<" << type << ", W> *)((const " << type
-            << " *)a.in" << i << " + " << place(x, "i", i) << ");\n";
+        os_ << "    const Pack<" << type << ", W> p" << i << " = *(const Pack<" << type << ", W> *)((const "
+            << type << " *)a.in" << i << " + " << place(x, "i", i) << ");\n";
     }
   }
 
@@ -275,7 +237,8 @@ private:
     case ScalarCode::Input: {
       const FusedAccess access = layout_.inputs[instr.input].access;
       std::string n = std::to_string(instr.input);
-      return access == FusedAccess::Constant || access == FusedAccess::WalkedSame ? "x" + n : "widen(p" + n + ".at[l])";
+      return access == FusedAccess::Constant || access == FusedAccess::WalkedSame ? "x" + n
+                                                                                  : "widen(p" + n + ".at[l])";
     }
     case ScalarCode::Number:
       return literal(instr.dtype, instr.number);
@@ -302,7 +265,8 @@ private:
     if (const char *op = operatorOf(instr.code))
       return "(u8)(" + arg(instr, 0) + " " + op + " " + arg(instr, 1) + ")";
     if (operand == DType::Bool && (instr.code == ScalarCode::Max || instr.code == ScalarCode::Min))
-      return "(u8)(" + arg(instr, 0) + " != 0 " + (instr.code == ScalarCode::Max ? "| " : "& ") + arg(instr, 1) + " != 0)";
+      return "(u8)(" + arg(instr, 0) + " != 0 " + (instr.code == ScalarCode::Max ? "| " : "& ") +
+             arg(instr, 1) + " != 0)";
     std::string call = functionOf(instr.code);
     call += "(" + arg(instr, 0);
     if (instr.args[1] >= 0)
@@ -331,7 +295,10 @@ private:
     if (to == DType::Bool)
       return "(u8)(" + a + " != 0)";
     if (isFloat(from) && !isFloat(to))
-      return (to == DType::I32 ? "saturateI32(" : to == DType::I64 ? "saturateI64(" : "saturateU8(") + a + ")";
+      return (to == DType::I32   ? "saturateI32("
+              : to == DType::I64 ? "saturateI64("
+                                 : "saturateU8(") +
+             a + ")";
     return std::string("(") + registerType(to) + ")" + a;
   }
 
@@ -351,7 +318,9 @@ unsigned arity(const ScalarInstr &instr) {
 
 } // namespace
 
-std::string fusedSource(const ScalarProgram &program, const FusedLayout &layout) { return Writer(program, layout).run(); }
+std::string fusedSource(const ScalarProgram &program, const FusedLayout &layout) {
+  return Writer(program, layout).run();
+}
 
 std::vector<bool> usedInstructions(const ScalarProgram &program) {
   std::vector<bool> used(program.code.size(), false);
@@ -378,7 +347,8 @@ std::string checkFused(const ScalarProgram &program) {
       continue;
     }
     const DType operand = program.code[instr.args[0]].dtype;
-    const bool logic = instr.code == ScalarCode::And || instr.code == ScalarCode::Or || instr.code == ScalarCode::Not;
+    const bool logic =
+        instr.code == ScalarCode::And || instr.code == ScalarCode::Or || instr.code == ScalarCode::Not;
     const bool extreme = instr.code == ScalarCode::Max || instr.code == ScalarCode::Min;
     const bool good = operand == DType::Bool ? logic || extreme || operatorOf(instr.code)
                                              : !logic && (isFloat(operand) || !floatsOnly(instr.code));

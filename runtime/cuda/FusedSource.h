@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA C++ for a scalar program over the elements of broadcast and strided operands.
 //
-// A thread has units of `width` elements that are neighbours in the innermost dim. What the source depends on is the program and
-// how each operand is reached; sizes, strides, addresses and the ids of dropouts are arguments, so that a plan needs few kernels.
+// A thread has units of `width` elements that are neighbours in the innermost dim. What the source depends on
+// is the program and how each operand is reached; sizes, strides, addresses and the ids of dropouts are
+// arguments, so that a plan needs few kernels.
 #pragma once
 
 #include "ir/base/ScalarExpr.h"
@@ -34,9 +35,9 @@ struct FusedLayout {
 /// The kernel is extern "C", called kFusedName, and takes one struct of 64-bit words:
 ///   addresses of the inputs, of the outputs; number of units; elements; address of the step's scalars;
 ///   the id of each dropout, in the order of `program.code`;
-///   for each dim of the walk but the outermost, innermost first (the innermost in units): divisor, and Divider's magic +
-///   2^32 shift;
-///   for each walked operand, inputs first: `rank` strides in elements, innermost first (that in units).
+///   for each dim of the walk but the outermost, innermost first (the innermost in units): divisor, and
+///   Divider's magic + 2^32 shift; for each walked operand, inputs first: `rank` strides in elements,
+///   innermost first (that in units).
 constexpr const char *kFusedName = "fused";
 constexpr int kFusedThreads = 256;
 /// Deterministic: the same arguments give the same text.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather(data, indices){axis}, gather_grad(dy, indices){axis, size} and gather_nd(data, indices){batch_dims}. Indices are checked
-// when running; negative ones count from the end.
+// gather(data, indices){axis}, gather_grad(dy, indices){axis, size} and gather_nd(data, indices){batch_dims}.
+// Indices are checked when running; negative ones count from the end.
 #include "runtime/cuda/GatherLaunch.h"
 #include "runtime/cuda/IndexOperands.h"
 
@@ -14,8 +14,8 @@ struct GatherShape {
 };
 
 /// `data` and `picked` are the arrays with the axis and with the indices' dims in its place.
-bool gatherShape(host::Checks &c, const host::Array &data, const host::Array &indices, const host::Array &picked,
-                 GatherShape &shape) {
+bool gatherShape(host::Checks &c, const host::Array &data, const host::Array &indices,
+                 const host::Array &picked, GatherShape &shape) {
   int64_t axis;
   if (!(c.axisAttr("axis", data.dims.size(), axis) && c.index(indices) && c.contiguous(indices) &&
         c.contiguous(data) && c.contiguous(picked) && c.dtype(picked, data.dtype)))
@@ -44,7 +44,7 @@ BoundKernel bindGather(const host::Binding &b, Device &device) {
   const int64_t row = s.inner * byteSize(b.in[0].dtype);
   const int64_t width = commonWidth(byteSize(b.in[0].dtype), row, {b.in[0].data, b.out[0].data});
   const int64_t chunks = row / width, total = s.outer * s.count * chunks;
-  GatherRows args{b.in[0].data, b.out[0].data, indices, int(width), total, s.size, s.count,
+  GatherRows args{b.in[0].data,           b.out[0].data,          indices, int(width), total, s.size, s.count,
                   Divider(chunks, total), Divider(s.count, total)};
   return launchKernel(launchGather, "launchGather", args);
 }
@@ -64,7 +64,7 @@ BoundKernel bindGatherGrad(const host::Binding &b, Device &device) {
   if (s.outer * s.size * s.inner == 0)
     return std::make_unique<Sequence>();
   GatherGradRows args{b.in[0].data, b.out[0].data, indices, elementType(b.in[0].dtype),
-                      s.outer, s.size, s.count, s.inner};
+                      s.outer,      s.size,        s.count, s.inner};
   return launchKernel(launchGatherGrad, "launchGatherGrad", args);
 }
 

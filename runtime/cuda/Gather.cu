@@ -24,8 +24,7 @@ template <typename T> __global__ void gatherNd(GatherNdArgs a) {
     long long slice = 0;
     for (int k = 0; k < a.width; ++k)
       slice = slice * a.dims[k] + wrapped(a.indices, tuple * a.width + k, a.dims[k]);
-    static_cast<T *>(a.y)[p] =
-        data[a.perBatch.quotient(tuple) * a.batch + slice * a.line.divisor + piece];
+    static_cast<T *>(a.y)[p] = data[a.perBatch.quotient(tuple) * a.batch + slice * a.line.divisor + piece];
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather_elements(data, indices){axis} and gather_elements_grad(dy, indices){axis, size}: one index for each element. Operands
-// may have any strides.
+// gather_elements(data, indices){axis} and gather_elements_grad(dy, indices){axis, size}: one index for each
+// element. Operands may have any strides.
 #include "runtime/cuda/IndexOperands.h"
 
 namespace shardc::cuda {
@@ -15,8 +15,8 @@ BoundKernel bindGatherElements(const host::Binding &b, Device &device) {
   const host::Array &data = b.in[0], &indices = b.in[1];
   for (size_t i = 0; i < data.dims.size(); ++i)
     if (!c.that(int64_t(i) == axis || indices.dims[i] <= data.dims[i],
-                "indices: got shape " + formatDims(indices.dims) + ", wanted at most " + formatDims(data.dims) +
-                    " beside the axis"))
+                "indices: got shape " + formatDims(indices.dims) + ", wanted at most " +
+                    formatDims(data.dims) + " beside the axis"))
       return c.take();
   const int64_t count = indices.numElements();
   if (count == 0)

@@ -17,8 +17,8 @@ template <typename T> __global__ void gatherElements(GatherElementsArgs a) {
 constexpr int kMaxWarps = 8;
 constexpr long long kSharedBytes = 40 << 10;
 
-// A warp has a line, with its sums in shared memory where they fit. Lanes that meet in one place are added by the lowest of
-// them, so every sum is in the order of the indices.
+// A warp has a line, with its sums in shared memory where they fit. Lanes that meet in one place are added by
+// the lowest of them, so every sum is in the order of the indices.
 template <typename T, bool kShared> __global__ void gatherElementsGrad(GatherElementsGradArgs a) {
   using C = Compute<T>;
   extern __shared__ double memory[];

@@ -26,8 +26,8 @@ struct GatherRows {
   void *y;
   IndexOperand indices;
   int bytes;
-  long long total, size, count;   ///< total: pieces of y
-  Divider perRow, perOuter;       ///< chunks; count
+  long long total, size, count; ///< total: pieces of y
+  Divider perRow, perOuter;     ///< chunks; count
 };
 cudaError_t launchGather(const GatherRows &args, cudaStream_t stream);
 
@@ -63,7 +63,8 @@ struct GatherElementsGradArgs {
 };
 cudaError_t launchGatherElementsGrad(const GatherElementsGradArgs &args, cudaStream_t stream);
 
-/// y[t] = the slice of `line` pieces (1 to 16 bytes) of data[batch of t] at the coordinates index[t, 0 .. width).
+/// y[t] = the slice of `line` pieces (1 to 16 bytes) of data[batch of t] at the coordinates index[t, 0 ..
+/// width).
 struct GatherNdArgs {
   const void *data;
   void *y;

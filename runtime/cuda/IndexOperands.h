@@ -14,7 +14,8 @@ inline IndexOperand indexOperand(const host::Binding &b, Device &device) {
 
 /// data, indices[, updates] -> a result like the data, all contiguous.
 inline bool checkIndexOp(host::Checks &c, const host::Binding &b, unsigned operands) {
-  if (!(c.arity(operands, operands, 1) && c.index(b.in[1]) && c.dtype(b.out[0], b.in[0].dtype) && c.denseResults()))
+  if (!(c.arity(operands, operands, 1) && c.index(b.in[1]) && c.dtype(b.out[0], b.in[0].dtype) &&
+        c.denseResults()))
     return false;
   for (const host::Array &a : b.in)
     if (!c.contiguous(a))

@@ -48,7 +48,8 @@ uint64_t bitsOf(DType dtype, double value) {
 BoundKernel bindConcat(const host::Binding &b, Device &) {
   host::Checks c(b);
   int64_t axis;
-  if (!(c.arity(1, 1 << 20, 1) && c.denseResults() && c.axisAttr("axis", b.out[0].dims.size(), axis) && c.apart()))
+  if (!(c.arity(1, 1 << 20, 1) && c.denseResults() && c.axisAttr("axis", b.out[0].dims.size(), axis) &&
+        c.apart()))
     return c.take();
   const host::Array &y = b.out[0];
   auto kernel = std::make_unique<Sequence>();
@@ -76,8 +77,8 @@ BoundKernel bindPad(const host::Binding &b, Device &) {
   llvm::SmallVector<int64_t> before, after;
   double value;
   if (!(c.arity(1, 1, 1) && c.denseResults() && c.intsAttr("before", before) && c.intsAttr("after", after) &&
-        c.floatAttr("value", value) && c.dtype(b.out[0], b.in[0].dtype) && c.rank(b.out[0], b.in[0].dims.size()) &&
-        c.apart()))
+        c.floatAttr("value", value) && c.dtype(b.out[0], b.in[0].dtype) &&
+        c.rank(b.out[0], b.in[0].dims.size()) && c.apart()))
     return c.take();
   const host::Array &x = b.in[0], &y = b.out[0];
   if (!c.that(before.size() == x.dims.size() && after.size() == x.dims.size(),

@@ -12,7 +12,8 @@ namespace shardc::cuda {
 template <typename Args> class LaunchKernel final : public Kernel {
 public:
   using Function = cudaError_t (*)(const Args &, cudaStream_t);
-  LaunchKernel(Function function, const char *name, const Args &args) : function_(function), name_(name), args_(args) {}
+  LaunchKernel(Function function, const char *name, const Args &args)
+      : function_(function), name_(name), args_(args) {}
   llvm::Error launch(cudaStream_t stream) override { return check(function_(args_, stream), name_); }
 
 private:
@@ -50,7 +51,9 @@ Walk walkOf(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> strides);
 Walk rowWalk(const host::Array &a, size_t rowRank);
 /// Is every offset that the walk gives a multiple of `n`?
 bool multiples(const Walk &walk, int64_t n);
-inline bool aligned(const void *p, int64_t bytes) { return reinterpret_cast<uintptr_t>(p) % uint64_t(bytes) == 0; }
+inline bool aligned(const void *p, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(p) % uint64_t(bytes) == 0;
+}
 /// The widest of 16, 8, 4, 2 bytes, down to `least`, that divides `bytes` and all addresses.
 int64_t commonWidth(int64_t least, int64_t bytes, llvm::ArrayRef<const void *> addresses);
 /// f32, f64, f16 or bf16.

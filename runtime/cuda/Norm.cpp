@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm(x, scale?, bias?){axis, eps} -> y, mean, rstd; rms_norm(x, scale){axis, eps} -> y, rstd; and
-// layer_norm_grad(dy, x, mean, rstd, scale?){axis, affine} -> dx[, dscale, dbias]; rms_norm_grad(dy, x, rstd, scale){axis,
-// affine} -> dx[, dscale]. Rows are the dims [axis, rank). Beside 16-bit storage, f32 is allowed for every operand.
+// layer_norm_grad(dy, x, mean, rstd, scale?){axis, affine} -> dx[, dscale, dbias]; rms_norm_grad(dy, x, rstd,
+// scale){axis, affine} -> dx[, dscale]. Rows are the dims [axis, rank). Beside 16-bit storage, f32 is allowed
+// for every operand.
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/NormLaunch.h"
 
@@ -33,7 +34,8 @@ bool normShape(host::Checks &c, const Array &x, NormShape &shape) {
 
 /// f64 goes with f64; f32, f16 and bf16 go together.
 bool goesWith(host::Checks &c, const Array &a, DType x) {
-  return floating(c, a) && c.that((a.dtype == DType::F64) == (x == DType::F64), "types: wanted f64 beside f64 only");
+  return floating(c, a) &&
+         c.that((a.dtype == DType::F64) == (x == DType::F64), "types: wanted f64 beside f64 only");
 }
 /// Equal types, or f32 beside 16 bits: not f16 beside bf16.
 bool pairs(host::Checks &c, const Array &a, DType x) {
@@ -67,8 +69,8 @@ BoundKernel bindForward(const host::Binding &b, bool centred) {
         c.floatAttr("eps", eps) && c.that(eps >= 0, "attribute eps: wanted at least 0") &&
         normRow(c, c.in(1), shape) && normRow(c, c.in(2), shape) && c.dims(b.out[0], b.in[0].dims) &&
         pairs(c, b.out[0], shape.dtype) && normStatistic(c, b.out[1], shape) &&
-        (!centred || (normStatistic(c, b.out[2], shape) && c.dtype(b.out[2], b.out[1].dtype))) && c.denseResults() &&
-        c.apart({{0, 0}})))
+        (!centred || (normStatistic(c, b.out[2], shape) && c.dtype(b.out[2], b.out[1].dtype))) &&
+        c.denseResults() && c.apart({{0, 0}})))
     return c.take();
   if (shape.count() == 0)
     return std::make_unique<Sequence>();
@@ -110,8 +112,8 @@ BoundKernel bindGrad(const host::Binding &b, Device &device, bool centred) {
         normShape(c, b.in[1], shape) && c.dims(b.in[0], b.in[1].dims) && pairs(c, b.in[0], shape.dtype) &&
         c.contiguous(b.in[0]) && c.contiguous(b.in[1]) && normStatistic(c, b.in[2], shape) &&
         (!centred || (normStatistic(c, b.in[3], shape) && c.dtype(b.in[3], b.in[2].dtype))) &&
-        normRow(c, c.in(rstd + 1), shape) && c.dims(b.out[0], b.in[1].dims) && c.dtype(b.out[0], shape.dtype) &&
-        (!affine || normRow(c, b.out[1], shape)) &&
+        normRow(c, c.in(rstd + 1), shape) && c.dims(b.out[0], b.in[1].dims) &&
+        c.dtype(b.out[0], shape.dtype) && (!affine || normRow(c, b.out[1], shape)) &&
         (!affine || !centred || (normRow(c, b.out[2], shape) && c.dtype(b.out[2], b.out[1].dtype))) &&
         c.denseResults() && c.apart({{0, 0}, {0, 1}})))
     return c.take();
@@ -135,7 +137,8 @@ BoundKernel bindGrad(const host::Binding &b, Device &device, bool centred) {
                     shape.count(),
                     shape.length(),
                     1};
-  args.vectors = packs(shape, 16 / std::min(byteSize(dy.dtype), byteSize(x.dtype)), {&dy, &x, &b.out[0], &scale});
+  args.vectors =
+      packs(shape, 16 / std::min(byteSize(dy.dtype), byteSize(x.dtype)), {&dy, &x, &b.out[0], &scale});
   args.parts = partsFor(shape, args.vectors, device);
   if (affine)
     kernel->add(launchKernel(launchNormColumns, "launchNormColumns", args));
@@ -148,7 +151,11 @@ BoundKernel bindGrad(const host::Binding &b, Device &device, bool centred) {
 
 BoundKernel bindLayerNorm(const host::Binding &b, Device &) { return bindForward(b, /*centred=*/true); }
 BoundKernel bindRmsNorm(const host::Binding &b, Device &) { return bindForward(b, /*centred=*/false); }
-BoundKernel bindLayerNormGrad(const host::Binding &b, Device &device) { return bindGrad(b, device, /*centred=*/true); }
-BoundKernel bindRmsNormGrad(const host::Binding &b, Device &device) { return bindGrad(b, device, /*centred=*/false); }
+BoundKernel bindLayerNormGrad(const host::Binding &b, Device &device) {
+  return bindGrad(b, device, /*centred=*/true);
+}
+BoundKernel bindRmsNormGrad(const host::Binding &b, Device &device) {
+  return bindGrad(b, device, /*centred=*/false);
+}
 
 } // namespace shardc::cuda

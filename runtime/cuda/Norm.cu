@@ -39,10 +39,12 @@ template <typename C> SHARDC_DEVICE void writeStatistics(const NormArgs &a, long
   storeFloat(a.rstd, a.statistics, row, rstd);
 }
 
-template <typename X, typename Y, int kWidth, int kPacks> __global__ void __launch_bounds__(kMost) normHeld(NormArgs a) {
+template <typename X, typename Y, int kWidth, int kPacks>
+__global__ void __launch_bounds__(kMost) normHeld(NormArgs a) {
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
-  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows; r += (long long)gridDim.x * blockDim.y) {
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
+       r += (long long)gridDim.x * blockDim.y) {
     const X *x = static_cast<const X *>(a.x) + a.xRows.offset(r);
     C held[kPacks][kWidth];
 #pragma unroll
@@ -85,7 +87,8 @@ template <typename X, typename Y, int kWidth, int kPacks> __global__ void __laun
 template <typename X, typename Y> __global__ void normAny(NormArgs a) {
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
-  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows; r += (long long)gridDim.x * blockDim.y) {
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
+       r += (long long)gridDim.x * blockDim.y) {
     const X *x = static_cast<const X *>(a.x) + a.xRows.offset(r);
     C mean = 0, square = 0;
     if (a.mean) {

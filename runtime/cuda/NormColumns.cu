@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over rows: a block has some neighbouring columns, its threads are spread over rows, and the blocks of a cluster have a
-// part of the rows each.
+// Sums over rows: a block has some neighbouring columns, its threads are spread over rows, and the blocks of
+// a cluster have a part of the rows each.
 #include "runtime/cuda/Cluster.cuh"
 #include "runtime/cuda/NormTypes.cuh"
 
@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kThreads = 256, kAcross = 8, kDown = kThreads / kAcross;
 
-template <typename DY, typename X, int kWidth> __global__ void __launch_bounds__(kThreads) columns(NormGradArgs a) {
+template <typename DY, typename X, int kWidth>
+__global__ void __launch_bounds__(kThreads) columns(NormGradArgs a) {
   using C = Compute<X>;
   constexpr int kTile = kWidth * kAcross;
   __shared__ C room[2][kDown][kTile];
@@ -25,7 +26,8 @@ template <typename DY, typename X, int kWidth> __global__ void __launch_bounds__
       C dys[kWidth], xs[kWidth];
       loadPack<kWidth>(dy + r * a.length, dys);
       loadPack<kWidth>(x + r * a.length, xs);
-      const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0), rstd = loadFloat<C>(a.rstd, a.statistics, r);
+      const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0),
+              rstd = loadFloat<C>(a.rstd, a.statistics, r);
 #pragma unroll
       for (int l = 0; l < kWidth; ++l) {
         scales[l] += dys[l] * ((xs[l] - mean) * rstd);
@@ -62,11 +64,13 @@ template <typename DY, typename X, int kWidth> __global__ void __launch_bounds__
     storeFloat(to, a.columnType, first + at, sum);
 }
 
-template <typename DY, typename X, int kWidth> cudaError_t launch(const NormGradArgs &a, cudaStream_t stream) {
+template <typename DY, typename X, int kWidth>
+cudaError_t launch(const NormGradArgs &a, cudaStream_t stream) {
   constexpr int kTile = kWidth * kAcross;
   static_assert(2 * kTile <= kThreads);
   const unsigned tiles = unsigned((a.length + kTile - 1) / kTile);
-  return launchClusters(columns<DY, X, kWidth>, dim3(tiles * a.parts), dim3(kAcross, kDown), a.parts, stream, a);
+  return launchClusters(columns<DY, X, kWidth>, dim3(tiles * a.parts), dim3(kAcross, kDown), a.parts, stream,
+                        a);
 }
 
 } // namespace
@@ -76,7 +80,7 @@ cudaError_t launchNormColumns(const NormGradArgs &a, cudaStream_t stream) {
   withNormTypes(a, [&](auto *dy, auto *x) {
     using DY = Pointee<decltype(dy)>;
     using X = Pointee<decltype(x)>;
-    constexpr int kWidth = kVector<DY> > kVector<X> ? kVector<DY> : kVector<X>;
+    constexpr int kWidth = kVector < DY >> kVector<X> ? kVector<DY> : kVector<X>;
     code = a.vectors ? launch<DY, X, kWidth>(a, stream) : launch<DY, X, 1>(a, stream);
   });
   return code;

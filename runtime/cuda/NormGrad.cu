@@ -11,13 +11,16 @@ namespace {
 /// Threads of a row that is held in registers, and what each holds: x and dy.
 constexpr int kMost = 512, kHeld = 16;
 
-template <typename DY, typename X, int kWidth, int kPacks> __global__ void __launch_bounds__(kMost) gradHeld(NormGradArgs a) {
+template <typename DY, typename X, int kWidth, int kPacks>
+__global__ void __launch_bounds__(kMost) gradHeld(NormGradArgs a) {
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
-  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows; r += (long long)gridDim.x * blockDim.y) {
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
+       r += (long long)gridDim.x * blockDim.y) {
     const DY *dy = static_cast<const DY *>(a.dy) + r * a.length;
     const X *x = static_cast<const X *>(a.x) + r * a.length;
-    const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0), rstd = loadFloat<C>(a.rstd, a.statistics, r);
+    const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0),
+            rstd = loadFloat<C>(a.rstd, a.statistics, r);
     C dh[kPacks][kWidth], h[kPacks][kWidth], sum = 0, dot = 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
@@ -65,11 +68,13 @@ template <typename DY, typename X, int kWidth, int kPacks> __global__ void __lau
 template <typename DY, typename X> __global__ void gradAny(NormGradArgs a) {
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
-  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows; r += (long long)gridDim.x * blockDim.y) {
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
+       r += (long long)gridDim.x * blockDim.y) {
     const DY *dy = static_cast<const DY *>(a.dy) + r * a.length;
     const X *x = static_cast<const X *>(a.x) + r * a.length;
     X *dx = static_cast<X *>(a.dx) + r * a.length;
-    const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0), rstd = loadFloat<C>(a.rstd, a.statistics, r);
+    const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0),
+            rstd = loadFloat<C>(a.rstd, a.statistics, r);
     auto dhOf = [&](long long i) {
       C dh = widen(dy[i]);
       return a.scale.data ? dh * loadFloat<C>(a.scale.data, a.scale.type, i) : dh;
@@ -92,7 +97,7 @@ template <typename DY, typename X> __global__ void gradAny(NormGradArgs a) {
 
 template <typename DY, typename X> void grad(const NormGradArgs &a, cudaStream_t stream) {
   // As wide as the narrower type's 16 bytes.
-  constexpr int kWidth = kVector<DY> > kVector<X> ? kVector<DY> : kVector<X>;
+  constexpr int kWidth = kVector < DY >> kVector<X> ? kVector<DY> : kVector<X>;
   const RowThreads held(a.length, kHeld, kMost);
   if (a.vectors && held.holds(a.length, kHeld)) {
     gradHeld<DY, X, kWidth, kHeld / kWidth><<<held.blocks(a.rows), held.block(), 0, stream>>>(a);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce_sum, reduce_max, reduce_min, reduce_prod (x){axes, keep_dims}. Sums of floats are kept in double; the order of every sum
-// depends on shape, strides and device only.
-#include "runtime/cuda/ReduceLaunch.h"
+// reduce_sum, reduce_max, reduce_min, reduce_prod (x){axes, keep_dims}. Sums of floats are kept in double;
+// the order of every sum depends on shape, strides and device only.
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/ReduceLaunch.h"
 #include "runtime/host/Strided.h"
 
 namespace shardc::cuda {
@@ -11,10 +11,12 @@ namespace {
 /// Blocks beyond which clusters gain nothing, for each multiprocessor.
 constexpr int64_t kBlocksEach = 4;
 
-/// How results are spread over blocks: `units` blocks do without sharing, each with `addends` for `threads` threads a result.
+/// How results are spread over blocks: `units` blocks do without sharing, each with `addends` for `threads`
+/// threads a result.
 int partsFor(int64_t units, int64_t addends, int64_t threads, const Device &device) {
   int parts = 1;
-  while (parts < 8 && units * parts < device.multiprocessors() * kBlocksEach / 2 && addends >= threads * 4 * parts * 2)
+  while (parts < 8 && units * parts < device.multiprocessors() * kBlocksEach / 2 &&
+         addends >= threads * 4 * parts * 2)
     parts *= 2;
   return parts;
 }
@@ -43,16 +45,27 @@ BoundKernel bindReduce(const host::Binding &b, Device &device, FoldKind fold) {
   const bool needsOne = fold == FoldKind::Max || fold == FoldKind::Min;
   if (!(c.dims(y, wanted) && c.dtype(y, x.dtype) && c.contiguous(y) && c.apart() &&
         c.that(x.dtype != DType::Bool, "type: got bool, wanted numbers") &&
-        c.that(!needsOne || y.numElements() == 0 || x.numElements() > 0, "the largest of no elements is wanted")))
+        c.that(!needsOne || y.numElements() == 0 || x.numElements() > 0,
+               "the largest of no elements is wanted")))
     return c.take();
   if (y.numElements() == 0)
     return std::make_unique<Sequence>();
-  ReduceArgs args{x.data, y.data, elementType(x.dtype), fold, y.numElements(), numElements(reducedDims),
-                  walkOf(keptDims, keptStrides), walkOf(reducedDims, reducedStrides), 0, false, 1};
+  ReduceArgs args{x.data,
+                  y.data,
+                  elementType(x.dtype),
+                  fold,
+                  y.numElements(),
+                  numElements(reducedDims),
+                  walkOf(keptDims, keptStrides),
+                  walkOf(reducedDims, reducedStrides),
+                  0,
+                  false,
+                  1};
   host::collapse(keptDims, keptStrides);
   host::collapse(reducedDims, reducedStrides);
   // Where results lie side by side in x, neighbours are folded together.
-  if (keptDims.back() > 1 && keptStrides.back() == 1 && (reducedStrides.back() != 1 || reducedDims.back() == 1)) {
+  if (keptDims.back() > 1 && keptStrides.back() == 1 &&
+      (reducedStrides.back() != 1 || reducedDims.back() == 1)) {
     args.columns = keptDims.back();
     const int64_t width = 16 / byteSize(x.dtype);
     args.vectors = args.columns % width == 0 && aligned(x.data, 16) && multiples(args.reduced, width);
@@ -60,7 +73,8 @@ BoundKernel bindReduce(const host::Binding &b, Device &device, FoldKind fold) {
       args.vectors &= keptStrides[d] % width == 0;
     args.vectors |= args.addends == 0;
     const int64_t tile = args.vectors ? 8 * width : 32, threads = args.vectors ? 32 : 8;
-    args.parts = partsFor(args.results / args.columns * ((args.columns + tile - 1) / tile), args.addends, threads, device);
+    args.parts = partsFor(args.results / args.columns * ((args.columns + tile - 1) / tile), args.addends,
+                          threads, device);
   } else if (args.addends > 512) {
     args.parts = partsFor(args.results, args.addends, 256, device);
   }
@@ -69,9 +83,17 @@ BoundKernel bindReduce(const host::Binding &b, Device &device, FoldKind fold) {
 
 } // namespace
 
-BoundKernel bindReduceSum(const host::Binding &b, Device &device) { return bindReduce(b, device, FoldKind::Sum); }
-BoundKernel bindReduceMax(const host::Binding &b, Device &device) { return bindReduce(b, device, FoldKind::Max); }
-BoundKernel bindReduceMin(const host::Binding &b, Device &device) { return bindReduce(b, device, FoldKind::Min); }
-BoundKernel bindReduceProd(const host::Binding &b, Device &device) { return bindReduce(b, device, FoldKind::Prod); }
+BoundKernel bindReduceSum(const host::Binding &b, Device &device) {
+  return bindReduce(b, device, FoldKind::Sum);
+}
+BoundKernel bindReduceMax(const host::Binding &b, Device &device) {
+  return bindReduce(b, device, FoldKind::Max);
+}
+BoundKernel bindReduceMin(const host::Binding &b, Device &device) {
+  return bindReduce(b, device, FoldKind::Min);
+}
+BoundKernel bindReduceProd(const host::Binding &b, Device &device) {
+  return bindReduce(b, device, FoldKind::Prod);
+}
 
 } // namespace shardc::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each result is folded by a row of threads, or by a cluster of blocks where there are few results; results that lie side by
-// side in x are folded together, so that loads are wide.
+// Each result is folded by a row of threads, or by a cluster of blocks where there are few results; results
+// that lie side by side in x are folded together, so that loads are wide.
 #include "runtime/cuda/Cluster.cuh"
 #include "runtime/cuda/Grid.cuh"
 #include "runtime/cuda/ReduceLaunch.h"
@@ -15,7 +15,9 @@ struct AnyInteger {};
 
 template <typename T> struct Access {
   using Value = Compute<T>;
-  static SHARDC_DEVICE Value load(const ReduceArgs &a, long long i) { return widen(static_cast<const T *>(a.x)[i]); }
+  static SHARDC_DEVICE Value load(const ReduceArgs &a, long long i) {
+    return widen(static_cast<const T *>(a.x)[i]);
+  }
   template <typename C> static SHARDC_DEVICE void store(const ReduceArgs &a, long long i, C value) {
     static_cast<T *>(a.y)[i] = narrow<T>(Value(value));
   }
@@ -70,7 +72,8 @@ template <int kSign> struct ExtremeFold {
 constexpr int kThreads = 256;
 
 /// Cluster rank 0 has the result of all blocks, for thread `index` < places.
-template <typename A, typename Fold> SHARDC_DEVICE A joinCluster(A value, Fold fold, const A *shared, int index) {
+template <typename A, typename Fold>
+SHARDC_DEVICE A joinCluster(A value, Fold fold, const A *shared, int index) {
   const unsigned blocks = clusterSize();
   for (unsigned rank = 1; rank < blocks; ++rank)
     value = fold(value, sharedOf(shared, rank)[index]);

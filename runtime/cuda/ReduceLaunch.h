@@ -18,8 +18,8 @@ struct ReduceArgs {
   FoldKind fold;
   long long results, addends;
   Walk kept, reduced;
-  /// By columns: where `columns` > 0, each run of as many results lies side by side in x; `vectors`: and may be loaded by
-  /// 16 bytes.
+  /// By columns: where `columns` > 0, each run of as many results lies side by side in x; `vectors`: and may
+  /// be loaded by 16 bytes.
   long long columns;
   bool vectors;
   /// Blocks that share the addends of a result: a power of two up to 8.

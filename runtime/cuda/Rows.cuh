@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of threads that work on one row of numbers: blockDim.x threads, a power of two of at least 32; blockDim.y such rows in a
-// block, more than one only where blockDim.x is 32.
+// Rows of threads that work on one row of numbers: blockDim.x threads, a power of two of at least 32;
+// blockDim.y such rows in a block, more than one only where blockDim.x is 32.
 #pragma once
 
 #include "runtime/cuda/Stored.cuh"
@@ -16,8 +16,8 @@ struct Larger {
   template <typename A> SHARDC_DEVICE A operator()(A a, A b) const { return a > b || a != a ? a : b; }
 };
 
-/// All values of the row joined, in every thread of it, in an order that the shape alone decides. `shared` has kMaxRowWarps
-/// places; all threads of the block call it together.
+/// All values of the row joined, in every thread of it, in an order that the shape alone decides. `shared`
+/// has kMaxRowWarps places; all threads of the block call it together.
 template <typename A, typename Join> SHARDC_DEVICE A joinRow(A value, Join join, A *shared) {
 #pragma unroll
   for (int o = 16; o > 0; o /= 2)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter_elements(data, indices, updates){axis, reduction}, scatter_nd(data, indices, updates){reduction} and
-// cum_sum(x){axis, exclusive, reverse}: small work (label shifts, masks). Updates of one place run in their order.
-#include "runtime/cuda/ScatterLaunch.h"
+// scatter_elements(data, indices, updates){axis, reduction}, scatter_nd(data, indices, updates){reduction}
+// and cum_sum(x){axis, exclusive, reverse}: small work (label shifts, masks). Updates of one place run in
+// their order.
 #include "ir/base/Movement.h"
 #include "runtime/cuda/Copy.h"
 #include "runtime/cuda/IndexOperands.h"
+#include "runtime/cuda/ScatterLaunch.h"
 
 namespace shardc::cuda {
 namespace {
@@ -19,8 +20,10 @@ bool reductionAttr(host::Checks &c, const host::Array &data, ScatterKind &kind) 
     return false;
   std::optional<Scatter> parsed = parseScatter(text);
   kind = ScatterKind(int(parsed.value_or(Scatter::None)));
-  return c.that(parsed.has_value(), "attribute reduction: got '" + text + "', wanted none, add, mul, max or min") &&
-         c.that(kind == ScatterKind::None || data.dtype != DType::Bool, "reduction: wanted none for type bool");
+  return c.that(parsed.has_value(),
+                "attribute reduction: got '" + text + "', wanted none, add, mul, max or min") &&
+         c.that(kind == ScatterKind::None || data.dtype != DType::Bool,
+                "reduction: wanted none for type bool");
 }
 
 /// The copy of the data that updates change, if the result is not in its place.
@@ -96,7 +99,8 @@ BoundKernel bindScatterNd(const host::Binding &b, Device &device) {
   IndexOperand operand = indexOperand(b, device);
   if (b.out[0].numElements() == 0)
     return launchKernel(launchEmptyTable, "launchEmptyTable", operand);
-  ScatterNdArgs args{b.out[0].data, b.in[2].data, operand, elementType(b.out[0].dtype), kind, int(width), tuples, line, {}};
+  ScatterNdArgs args{b.out[0].data, b.in[2].data, operand, elementType(b.out[0].dtype), kind, int(width),
+                     tuples,        line,         {}};
   for (int64_t k = 0; k < width; ++k)
     args.dims[k] = data[k];
   kernel->add(launchKernel(launchScatterNd, "launchScatterNd", args));
@@ -106,10 +110,10 @@ BoundKernel bindScatterNd(const host::Binding &b, Device &device) {
 BoundKernel bindCumSum(const host::Binding &b, Device &) {
   host::Checks c(b);
   int64_t axis, exclusive, reverse;
-  if (!(c.arity(1, 1, 1) && c.axisAttr("axis", b.in[0].dims.size(), axis) && c.intAttr("exclusive", exclusive, 0) &&
-        c.intAttr("reverse", reverse, 0) && c.that(b.in[0].dtype != DType::Bool, "type: got bool, wanted numbers") &&
-        c.contiguous(b.in[0]) && c.dims(b.out[0], b.in[0].dims) && c.dtype(b.out[0], b.in[0].dtype) &&
-        c.denseResults() && c.apart()))
+  if (!(c.arity(1, 1, 1) && c.axisAttr("axis", b.in[0].dims.size(), axis) &&
+        c.intAttr("exclusive", exclusive, 0) && c.intAttr("reverse", reverse, 0) &&
+        c.that(b.in[0].dtype != DType::Bool, "type: got bool, wanted numbers") && c.contiguous(b.in[0]) &&
+        c.dims(b.out[0], b.in[0].dims) && c.dtype(b.out[0], b.in[0].dtype) && c.denseResults() && c.apart()))
     return c.take();
   const host::Array &x = b.in[0];
   if (x.numElements() == 0)

@@ -10,7 +10,9 @@ namespace {
 // Integers wrap around, so they compute unsigned.
 template <typename C> SHARDC_DEVICE C added(C a, C b) { return a + b; }
 SHARDC_DEVICE int added(int a, int b) { return int(unsigned(a) + unsigned(b)); }
-SHARDC_DEVICE long long added(long long a, long long b) { return (long long)((unsigned long long)a + (unsigned long long)b); }
+SHARDC_DEVICE long long added(long long a, long long b) {
+  return (long long)((unsigned long long)a + (unsigned long long)b);
+}
 template <typename C> SHARDC_DEVICE C multiplied(C a, C b) { return a * b; }
 SHARDC_DEVICE int multiplied(int a, int b) { return int(unsigned(a) * unsigned(b)); }
 SHARDC_DEVICE long long multiplied(long long a, long long b) {

@@ -21,7 +21,8 @@ struct ScatterElementsArgs {
 };
 cudaError_t launchScatterElements(const ScatterElementsArgs &args, cudaStream_t stream);
 
-/// y holds the data. For tuples t ascending: y[slice of index[t, 0 .. width)] (kind)= updates[t], `line` elements each.
+/// y holds the data. For tuples t ascending: y[slice of index[t, 0 .. width)] (kind)= updates[t], `line`
+/// elements each.
 struct ScatterNdArgs {
   void *y;
   const void *updates;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax(x), log_softmax(x), softmax_grad(dy, y) over the last dim. A row without any finite element gives zeros. A softmax of
-// f32 may be stored in 16 bits.
-#include "runtime/cuda/SoftmaxLaunch.h"
+// softmax(x), log_softmax(x), softmax_grad(dy, y) over the last dim. A row without any finite element gives
+// zeros. A softmax of f32 may be stored in 16 bits.
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/SoftmaxLaunch.h"
 
 namespace shardc::cuda {
 namespace {
@@ -37,8 +37,9 @@ BoundKernel bindForward(const host::Binding &b, bool log) {
   const int64_t length = x.dims.back(), count = x.numElements();
   if (count == 0)
     return std::make_unique<Sequence>();
-  SoftmaxArgs args{x.data, b.out[0].data, elementType(x.dtype), elementType(b.out[0].dtype), log, vectors(b),
-                   count / length, length, rowWalk(x, 1)};
+  SoftmaxArgs args{x.data,       b.out[0].data, elementType(x.dtype), elementType(b.out[0].dtype),
+                   log,          vectors(b),    count / length,       length,
+                   rowWalk(x, 1)};
   return launchKernel(launchSoftmax, "launchSoftmax", args);
 }
 
@@ -55,8 +56,8 @@ BoundKernel bindSoftmaxGrad(const host::Binding &b, Device &) {
   const int64_t length = dy.dims.back(), count = dy.numElements();
   if (count == 0)
     return std::make_unique<Sequence>();
-  SoftmaxGradArgs args{dy.data, y.data, b.out[0].data, elementType(dy.dtype), vectors(b), count / length, length,
-                       rowWalk(dy, 1), rowWalk(y, 1)};
+  SoftmaxGradArgs args{dy.data,        y.data, b.out[0].data,  elementType(dy.dtype), vectors(b),
+                       count / length, length, rowWalk(dy, 1), rowWalk(y, 1)};
   return launchKernel(launchSoftmaxGrad, "launchSoftmaxGrad", args);
 }
 

@@ -10,16 +10,20 @@ namespace {
 /// What a thread holds of a row: 32 floats, 8 doubles, so that the largest blocks have registers enough.
 template <typename T> constexpr int kHold = sizeof(Compute<T>) == 8 ? 8 : 32;
 
+template <int kCount> struct Count { static constexpr int kValue = kCount; };
+
 template <typename C> SHARDC_DEVICE C infinity() { return C(__int_as_float(0x7f800000)); }
 SHARDC_DEVICE float logOf(float x) { return logf(x); }
 SHARDC_DEVICE double logOf(double x) { return log(x); }
 SHARDC_DEVICE float expOf(float x) { return expf(x); }
 SHARDC_DEVICE double expOf(double x) { return exp(x); }
 
-template <typename X, typename Y, int kWidth, int kPacks> __global__ void __launch_bounds__(1024) softmaxHeld(SoftmaxArgs a) {
+template <typename X, typename Y, int kWidth, int kPacks>
+__global__ void __launch_bounds__(1024) softmaxHeld(SoftmaxArgs a) {
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
-  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows; r += (long long)gridDim.x * blockDim.y) {
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
+       r += (long long)gridDim.x * blockDim.y) {
     const X *x = static_cast<const X *>(a.x) + a.xRows.offset(r);
     Y *y = static_cast<Y *>(a.y) + r * a.length;
     C held[kPacks][kWidth];
@@ -69,7 +73,8 @@ template <typename X, typename Y, int kWidth, int kPacks> __global__ void __laun
 template <typename X, typename Y> __global__ void softmaxAny(SoftmaxArgs a) {
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
-  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows; r += (long long)gridDim.x * blockDim.y) {
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
+       r += (long long)gridDim.x * blockDim.y) {
     const X *x = static_cast<const X *>(a.x) + a.xRows.offset(r);
     Y *y = static_cast<Y *>(a.y) + r * a.length;
     C top = -infinity<C>(), sum = 0;
@@ -92,11 +97,14 @@ template <typename X, typename Y> __global__ void softmaxAny(SoftmaxArgs a) {
   }
 }
 
-template <typename T, int kWidth, int kPacks> __global__ void __launch_bounds__(1024) gradHeld(SoftmaxGradArgs a) {
+template <typename T, int kWidth, int kPacks>
+__global__ void __launch_bounds__(1024) gradHeld(SoftmaxGradArgs a) {
   using C = Compute<T>;
   __shared__ C room[kMaxRowWarps];
-  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows; r += (long long)gridDim.x * blockDim.y) {
-    const T *dy = static_cast<const T *>(a.dy) + a.dyRows.offset(r), *y = static_cast<const T *>(a.y) + a.yRows.offset(r);
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
+       r += (long long)gridDim.x * blockDim.y) {
+    const T *dy = static_cast<const T *>(a.dy) + a.dyRows.offset(r),
+            *y = static_cast<const T *>(a.y) + a.yRows.offset(r);
     T *dx = static_cast<T *>(a.dx) + r * a.length;
     C dys[kPacks][kWidth], ys[kPacks][kWidth], dot = 0;
 #pragma unroll
@@ -132,8 +140,10 @@ template <typename T, int kWidth, int kPacks> __global__ void __launch_bounds__(
 template <typename T> __global__ void gradAny(SoftmaxGradArgs a) {
   using C = Compute<T>;
   __shared__ C room[kMaxRowWarps];
-  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows; r += (long long)gridDim.x * blockDim.y) {
-    const T *dy = static_cast<const T *>(a.dy) + a.dyRows.offset(r), *y = static_cast<const T *>(a.y) + a.yRows.offset(r);
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
+       r += (long long)gridDim.x * blockDim.y) {
+    const T *dy = static_cast<const T *>(a.dy) + a.dyRows.offset(r),
+            *y = static_cast<const T *>(a.y) + a.yRows.offset(r);
     T *dx = static_cast<T *>(a.dx) + r * a.length;
     C dot = 0;
 #pragma unroll 4
@@ -146,11 +156,24 @@ template <typename T> __global__ void gradAny(SoftmaxGradArgs a) {
   }
 }
 
+/// Calls f with the smallest of 1, 2, 4 ... kMost packs, as an integral constant, that 32 threads hold a row
+/// in; else with kMost.
+template <int kMost, int kPacks = 1, typename F> void withPacks(long long length, int width, F f) {
+  if constexpr (kPacks >= kMost)
+    f(Count<kMost>());
+  else if (32ll * kPacks * width >= length)
+    f(Count<kPacks>());
+  else
+    withPacks<kMost, 2 * kPacks>(length, width, f);
+}
+
 template <typename X, typename Y> void softmax(const SoftmaxArgs &a, cudaStream_t stream) {
   constexpr int kHeld = kHold<X>, kWidth = kVector<X>;
   const RowThreads held(a.length, kHeld);
   if (a.vectors && held.holds(a.length, kHeld)) {
-    softmaxHeld<X, Y, kWidth, kHeld / kWidth><<<held.blocks(a.rows), held.block(), 0, stream>>>(a);
+    withPacks<kHeld / kWidth>(a.length, kWidth, [&](auto packs) {
+      softmaxHeld<X, Y, kWidth, decltype(packs)::kValue><<<held.blocks(a.rows), held.block(), 0, stream>>>(a);
+    });
   } else {
     const RowThreads any(a.length, 8);
     softmaxAny<X, Y><<<any.blocks(a.rows), any.block(), 0, stream>>>(a);
@@ -180,7 +203,9 @@ cudaError_t launchSoftmaxGrad(const SoftmaxGradArgs &a, cudaStream_t stream) {
     constexpr int kHeld = kHold<T> / 2, kWidth = kVector<T>;
     const RowThreads held(a.length, kHeld);
     if (a.vectors && held.holds(a.length, kHeld)) {
-      gradHeld<T, kWidth, kHeld / kWidth><<<held.blocks(a.rows), held.block(), 0, stream>>>(a);
+      withPacks<kHeld / kWidth>(a.length, kWidth, [&](auto packs) {
+        gradHeld<T, kWidth, decltype(packs)::kValue><<<held.blocks(a.rows), held.block(), 0, stream>>>(a);
+      });
     } else {
       const RowThreads any(a.length, 8);
       gradAny<T><<<any.blocks(a.rows), any.block(), 0, stream>>>(a);

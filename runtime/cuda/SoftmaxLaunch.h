@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch functions of Softmax.cu. Rows lie where `...Rows` says, their elements side by side; results are row-major. `vectors`:
-// rows start at multiples of 16 bytes and their length is one too.
+// Launch functions of Softmax.cu. Rows lie where `...Rows` says, their elements side by side; results are
+// row-major. `vectors`: rows start at multiples of 16 bytes and their length is one too.
 #pragma once
 
 #include "runtime/cuda/ElementType.h"

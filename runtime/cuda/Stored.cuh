@@ -54,15 +54,13 @@ template <typename T, int kCount> struct alignas(kCount * sizeof(T) < 16 ? kCoun
 /// How many elements of T have 16 bytes.
 template <typename T> constexpr int kVector = 16 / int(sizeof(T));
 
-template <int kCount, typename T, typename C>
-SHARDC_DEVICE void loadPack(const T *from, C (&to)[kCount]) {
+template <int kCount, typename T, typename C> SHARDC_DEVICE void loadPack(const T *from, C (&to)[kCount]) {
   Pack<T, kCount> pack = *reinterpret_cast<const Pack<T, kCount> *>(from);
 #pragma unroll
   for (int l = 0; l < kCount; ++l)
     to[l] = C(widen(pack.at[l]));
 }
-template <int kCount, typename T, typename C>
-SHARDC_DEVICE void storePack(T *to, const C (&from)[kCount]) {
+template <int kCount, typename T, typename C> SHARDC_DEVICE void storePack(T *to, const C (&from)[kCount]) {
   Pack<T, kCount> pack;
 #pragma unroll
   for (int l = 0; l < kCount; ++l)
@@ -107,7 +105,8 @@ template <typename C> SHARDC_DEVICE void storeFloat(void *to, ElementType type, 
 
 /// Element of an index operand.
 SHARDC_DEVICE long long loadIndex(const void *from, ElementType type, long long i) {
-  return type == ElementType::I32 ? static_cast<const int *>(from)[i] : static_cast<const long long *>(from)[i];
+  return type == ElementType::I32 ? static_cast<const int *>(from)[i]
+                                  : static_cast<const long long *>(from)[i];
 }
 
 } // namespace shardc::cuda::stored

@@ -16,7 +16,8 @@ struct Divider {
 
   Divider() = default;
   /// Requires: divisor >= 1, dividends in [0, limit].
-  Divider(long long divisor, long long limit) : divisor(divisor), narrow(limit < (1ll << 31) && divisor < (1ll << 31)) {
+  Divider(long long divisor, long long limit)
+      : divisor(divisor), narrow(limit < (1ll << 31) && divisor < (1ll << 31)) {
     if (!narrow || divisor == 1)
       return;
     unsigned bits = 0;

@@ -74,7 +74,8 @@ std::unique_ptr<PreparedKernel> prepare(const Call &call, DType storage) {
   for (const plan::Attr &attr : call.attrs) {
     plan::Attr &own = *command.add_attrs() = attr;
     if (attr.value_case() == plan::Attr::kS)
-      own.set_s(replaced(replaced(attr.s(), "STORED", storage), "WIDE", byteSize(storage) == 2 ? DType::F32 : storage));
+      own.set_s(replaced(replaced(attr.s(), "STORED", storage), "WIDE",
+                         byteSize(storage) == 2 ? DType::F32 : storage));
   }
   binding.command = &command;
   binding.place = call.kernel;
@@ -86,7 +87,8 @@ std::unique_ptr<PreparedKernel> prepare(const Call &call, DType storage) {
     return order;
   };
   for (const CallResult &result : call.out)
-    out.emplace_back(stored(result.dtype, result.wide, storage), result.dims, identity(result.dims.size()), 1);
+    out.emplace_back(stored(result.dtype, result.wide, storage), result.dims, identity(result.dims.size()),
+                     1);
   for (unsigned i = 0; i < call.in.size(); ++i) {
     const CallOperand &operand = call.in[i];
     binding.in.emplace_back();
@@ -101,8 +103,8 @@ std::unique_ptr<PreparedKernel> prepare(const Call &call, DType storage) {
       binding.in.back() = out[taken->first].array;
       continue;
     }
-    in.emplace_back(value.dtype(), value.dims(), operand.order.empty() ? identity(value.rank()) : operand.order,
-                    operand.gap);
+    in.emplace_back(value.dtype(), value.dims(),
+                    operand.order.empty() ? identity(value.rank()) : operand.order, operand.gap);
     in.back().put(value);
     binding.in.back() = in.back().array;
   }
@@ -160,6 +162,11 @@ void expectLikeHost(const Call &call, double slack, llvm::ArrayRef<double> given
       }
     }
   }
+}
+
+std::string complaint(const Call &call) {
+  std::unique_ptr<PreparedKernel> prepared = prepare(call, DType::F32);
+  return llvm::toString(launchOnDevice(*prepared, std::vector<double>(kNumScalars)));
 }
 
 } // namespace shardc::test

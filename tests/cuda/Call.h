@@ -7,7 +7,7 @@
 namespace shardc::test {
 
 struct CallOperand {
-  Tensor value; ///< f64 stands for the storage type of the run
+  Tensor value;                    ///< f64 stands for the storage type of the run
   std::vector<int64_t> order = {}; ///< dims from the slowest to the fastest in memory; empty: row-major
   int64_t gap = 1;                 ///< stride of the fastest
   bool absent = false;
@@ -38,8 +38,11 @@ Tensor randomFloats(llvm::ArrayRef<int64_t> dims, unsigned seed = 1);
 /// In [low, high).
 Tensor randomIndices(llvm::ArrayRef<int64_t> dims, int64_t low, int64_t high, unsigned seed = 2);
 
-/// Runs the call on the host in f64 and, twice, on the device in each of f32, f64, f16 and bf16; compares within what the type
-/// can hold, times `slack`. The two runs on the device must be bitwise equal.
+/// Runs the call on the host in f64 and, twice, on the device in each of f32, f64, f16 and bf16; compares
+/// within what the type can hold, times `slack`. The two runs on the device must be bitwise equal.
 void expectLikeHost(const Call &call, double slack = 1, llvm::ArrayRef<double> scalars = {});
+
+/// What the device says of the call in f32: "" if it has nothing to complain of.
+std::string complaint(const Call &call);
 
 } // namespace shardc::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated kernels compile: those of every pointwise case, dense and strided, and those of whole plans. Needs no device.
+// Generated kernels compile: those of every pointwise case, dense and strided, and those of whole plans.
+// Needs no device.
 #include "frontend/Importer.h"
 #include "ir/ops/Reference.h"
 #include "passes/Pipeline.h"
@@ -72,12 +73,18 @@ TEST(CompileFused, sixteenBitsAndMasks) {
     const char *body, *outputs;
     std::vector<DType> types, results;
   } const kBodies[] = {
-      {"t0: bf16 = f32(x0) + f32(x1) * 0.5; t1: bool = t0 > x0; t2: f16 = f32(t0)", "t0,t1,t2", {DType::BF16, DType::BF16},
+      {"t0: bf16 = f32(x0) + f32(x1) * 0.5; t1: bool = t0 > x0; t2: f16 = f32(t0)",
+       "t0,t1,t2",
+       {DType::BF16, DType::BF16},
        {DType::BF16, DType::Bool, DType::F16}},
-      {"t0: f16 = f32(x0) * keep(0.25, 3, 1); t1: f32 = x1 ? f32(t0) : f32(i32(f32(t0)))", "t0,t1", {DType::F16, DType::Bool},
+      {"t0: f16 = f32(x0) * keep(0.25, 3, 1); t1: f32 = x1 ? f32(t0) : f32(i32(f32(t0)))",
+       "t0,t1",
+       {DType::F16, DType::Bool},
        {DType::F16, DType::F32}},
-      {"t0: f64 = f64(x0) ; t1: u8 = u8(t0); t2: i64 = i64(x1) % 3; t3: i32 = i32(pow(t2, 2)) / i32(t1)", "t3,t1",
-       {DType::F32, DType::I64}, {DType::I32, DType::U8}},
+      {"t0: f64 = f64(x0) ; t1: u8 = u8(t0); t2: i64 = i64(x1) % 3; t3: i32 = i32(pow(t2, 2)) / i32(t1)",
+       "t3,t1",
+       {DType::F32, DType::I64},
+       {DType::I32, DType::U8}},
   };
   CompilingDevice device;
   alignas(16) static char memory[1 << 16];
@@ -172,10 +179,11 @@ TEST_P(CompileFusedPlans, fewKernelsForAPlan) {
   RecordProperty("kernels", int(device.sources.size()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CompileFusedPlans,
-                         testing::Values(ModelCase{"tiny-mlp/ts17-loss.onnx", {{"batch", 4}}},
-                                         ModelCase{"tiny-t5/ts17-loss-dropout.onnx", {{"batch", 2}, {"src", 12}, {"tgt", 8}}},
-                                         ModelCase{"tiny-deberta/ts17-logits.onnx", {{"batch", 2}, {"src", 12}}},
-                                         ModelCase{"tiny-bert-init/ts17-logits.onnx", {{"batch", 2}, {"src", 12}}}));
+INSTANTIATE_TEST_SUITE_P(
+    Models, CompileFusedPlans,
+    testing::Values(ModelCase{"tiny-mlp/ts17-loss.onnx", {{"batch", 4}}},
+                    ModelCase{"tiny-t5/ts17-loss-dropout.onnx", {{"batch", 2}, {"src", 12}, {"tgt", 8}}},
+                    ModelCase{"tiny-deberta/ts17-logits.onnx", {{"batch", 2}, {"src", 12}}},
+                    ModelCase{"tiny-bert-init/ts17-logits.onnx", {{"batch", 2}, {"src", 12}}}));
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that the cases of tests/ops do not have: rows in many threads, blocks that share sums, 16-byte accesses and rows that
-// allow none, transposes by tiles; in every float type, against the host in f64.
+// Sizes that the cases of tests/ops do not have: rows in many threads, blocks that share sums, 16-byte
+// accesses and rows that allow none, transposes by tiles; in every float type, against the host in f64.
 #include "ir/plan/Scalars.h"
 #include "tests/cuda/Call.h"
 
@@ -25,15 +25,19 @@ TEST(LargeKernels, copy) {
     Dims dims;
     std::vector<int64_t> order;
     int64_t gap;
-  } const kLayouts[] = {{{65, 130}, {1, 0}, 1},           {{3, 64, 96}, {0, 2, 1}, 1}, {{2, 40, 3, 64}, {0, 2, 1, 3}, 1},
-                        {{2, 3, 37, 5}, {3, 2, 1, 0}, 2}, {{7, 1001}, {0, 1}, 1},      {{33, 7, 9}, {2, 0, 1}, 1}};
+  } const kLayouts[] = {
+      {{65, 130}, {1, 0}, 1},           {{3, 64, 96}, {0, 2, 1}, 1}, {{2, 40, 3, 64}, {0, 2, 1, 3}, 1},
+      {{2, 3, 37, 5}, {3, 2, 1, 0}, 2}, {{7, 1001}, {0, 1}, 1},      {{33, 7, 9}, {2, 0, 1}, 1}};
   for (auto &[dims, order, gap] : kLayouts)
     expectLikeHost(Call{"copy", {}, {{randomFloats(dims), order, gap}}, {{dims}}}, 0);
 }
 
 TEST(LargeKernels, concat) {
   SHARDC_NEEDS_DEVICE();
-  expectLikeHost(Call{"concat", {}, {x({5, 64, 32}), x({5, 3, 32}, 2), x({5, 1, 32}, 3)}, {{{5, 68, 32}}}}.with("axis", int64_t(1)), 0);
+  expectLikeHost(
+      Call{"concat", {}, {x({5, 64, 32}), x({5, 3, 32}, 2), x({5, 1, 32}, 3)}, {{{5, 68, 32}}}}.with(
+          "axis", int64_t(1)),
+      0);
   expectLikeHost(Call{"concat", {}, {x({70, 33}), x({70, 1}, 2)}, {{{70, 34}}}}.with("axis", int64_t(-1)), 0);
 }
 
@@ -41,9 +45,14 @@ TEST(LargeKernels, gather) {
   SHARDC_NEEDS_DEVICE();
   for (int64_t inner : {1, 24, 129}) {
     expectLikeHost(
-        Call{"gather", {}, {x({3, 50, inner}), {randomIndices({4, 45}, -50, 50)}}, {{{3, 4, 45, inner}}}}.with("axis", int64_t(1)), 0);
+        Call{"gather", {}, {x({3, 50, inner}), {randomIndices({4, 45}, -50, 50)}}, {{{3, 4, 45, inner}}}}
+            .with("axis", int64_t(1)),
+        0);
     // f64 on the host, sums of few terms on the device: the order is the same.
-    expectLikeHost(Call{"gather_grad", {}, {x({3, 4, 145, inner}), {randomIndices({4, 145}, -50, 50)}}, {{{3, 50, inner}}}}
+    expectLikeHost(Call{"gather_grad",
+                        {},
+                        {x({3, 4, 145, inner}), {randomIndices({4, 145}, -50, 50)}},
+                        {{{3, 50, inner}}}}
                        .with("axis", int64_t(1))
                        .with("size", int64_t(50)),
                    4);
@@ -57,34 +66,54 @@ TEST(LargeKernels, gather) {
 TEST(LargeKernels, gatherElements) {
   SHARDC_NEEDS_DEVICE();
   Tensor indices = randomIndices({6, 20, 100}, -64, 64);
-  expectLikeHost(Call{"gather_elements", {}, {{randomFloats({6, 20, 64}), {2, 0, 1}}, {indices, {0, 2, 1}}}, {{{6, 20, 100}}}}.with("axis", int64_t(2)), 0);
-  expectLikeHost(Call{"gather_elements_grad", {}, {{randomFloats({6, 20, 100}), {1, 0, 2}}, {indices}}, {{{6, 20, 64}}}}
-                     .with("axis", int64_t(2))
-                     .with("size", int64_t(64)),
-                 8);
+  expectLikeHost(Call{"gather_elements",
+                      {},
+                      {{randomFloats({6, 20, 64}), {2, 0, 1}}, {indices, {0, 2, 1}}},
+                      {{{6, 20, 100}}}}
+                     .with("axis", int64_t(2)),
+                 0);
+  expectLikeHost(
+      Call{"gather_elements_grad", {}, {{randomFloats({6, 20, 100}), {1, 0, 2}}, {indices}}, {{{6, 20, 64}}}}
+          .with("axis", int64_t(2))
+          .with("size", int64_t(64)),
+      8);
   // Lines along an outer dim, and one whose sums do not fit into shared memory.
-  expectLikeHost(Call{"gather_elements_grad", {}, {x({100, 33}), {randomIndices({100, 33}, 0, 7)}}, {{{7, 33}}}}
-                     .with("axis", int64_t(0))
-                     .with("size", int64_t(7)),
-                 16);
-  expectLikeHost(Call{"gather_elements_grad", {}, {x({2, 500}), {randomIndices({2, 500}, 0, 20000)}}, {{{2, 20000}}}}
-                     .with("axis", int64_t(1))
-                     .with("size", int64_t(20000)),
-                 4);
+  expectLikeHost(
+      Call{"gather_elements_grad", {}, {x({100, 33}), {randomIndices({100, 33}, 0, 7)}}, {{{7, 33}}}}
+          .with("axis", int64_t(0))
+          .with("size", int64_t(7)),
+      16);
+  expectLikeHost(
+      Call{"gather_elements_grad", {}, {x({2, 500}), {randomIndices({2, 500}, 0, 20000)}}, {{{2, 20000}}}}
+          .with("axis", int64_t(1))
+          .with("size", int64_t(20000)),
+      4);
 }
 
 TEST(LargeKernels, scatter) {
   SHARDC_NEEDS_DEVICE();
   for (llvm::StringRef reduction : {"add", "max"}) {
-    expectLikeHost(Call{"scatter_elements", {}, {x({9, 40}), {randomIndices({9, 130}, -40, 40)}, x({9, 130}, 3)}, {{{9, 40}}}}
+    expectLikeHost(Call{"scatter_elements",
+                        {},
+                        {x({9, 40}), {randomIndices({9, 130}, -40, 40)}, x({9, 130}, 3)},
+                        {{{9, 40}}}}
                        .with("axis", int64_t(1))
                        .with("reduction", reduction),
                    8);
     for (int64_t line : {3, 70})
-      expectLikeHost(Call{"scatter_nd", {}, {x({6, 5, line}), {randomIndices({90, 2}, -5, 5)}, x({90, line}, 3)}, {{{6, 5, line}}}}.with("reduction", reduction), 8);
+      expectLikeHost(Call{"scatter_nd",
+                          {},
+                          {x({6, 5, line}), {randomIndices({90, 2}, -5, 5)}, x({90, line}, 3)},
+                          {{{6, 5, line}}}}
+                         .with("reduction", reduction),
+                     8);
   }
   for (int64_t axis : {0, 1})
-    expectLikeHost(Call{"cum_sum", {}, {x({75, 71})}, {{{75, 71}}}}.with("axis", axis).with("exclusive", axis).with("reverse", axis), 20);
+    expectLikeHost(Call{"cum_sum", {}, {x({75, 71})}, {{{75, 71}}}}
+                       .with("axis", axis)
+                       .with("exclusive", axis)
+                       .with("reverse", axis),
+                   20);
 }
 
 TEST(LargeKernels, reductions) {
@@ -93,16 +122,21 @@ TEST(LargeKernels, reductions) {
     Dims dims;
     std::vector<int64_t> axes;
     Dims result;
-  } const kShapes[] = {{{5000, 64}, {0}, {64}},      {{5000, 63}, {0}, {63}},       {{33, 5000}, {1}, {33}}, {{700, 300}, {0, 1}, {}},
-                       {{40, 30, 256}, {0, 1}, {256}}, {{12, 300, 40}, {1}, {12, 40}}, {{20, 30, 40}, {0, 2}, {30}}};
+  } const kShapes[] = {{{5000, 64}, {0}, {64}},        {{5000, 63}, {0}, {63}},
+                       {{33, 5000}, {1}, {33}},        {{700, 300}, {0, 1}, {}},
+                       {{40, 30, 256}, {0, 1}, {256}}, {{12, 300, 40}, {1}, {12, 40}},
+                       {{20, 30, 40}, {0, 2}, {30}}};
   for (auto &[dims, axes, result] : kShapes) {
     expectLikeHost(Call{"reduce_sum", {}, {x(dims)}, {{result}}}.with("axes", axes), 10);
     for (const char *kernel : {"reduce_max", "reduce_min"})
       expectLikeHost(Call{kernel, {}, {x(dims)}, {{result}}}.with("axes", axes), 0);
   }
-  expectLikeHost(Call{"reduce_sum", {}, {{randomFloats({50, 60, 30}), {2, 1, 0}, 2}}, {{{60}}}}.with("axes", std::vector<int64_t>{0, 2}), 10);
+  expectLikeHost(Call{"reduce_sum", {}, {{randomFloats({50, 60, 30}), {2, 1, 0}, 2}}, {{{60}}}}.with(
+                     "axes", std::vector<int64_t>{0, 2}),
+                 10);
   Tensor integers = randomIndices({600, 70}, -1000000000000, 1000000000000);
-  expectLikeHost(Call{"reduce_prod", {}, {{integers}}, {{{70}, DType::I64}}}.with("axes", std::vector<int64_t>{0}), 0);
+  expectLikeHost(
+      Call{"reduce_prod", {}, {{integers}}, {{{70}, DType::I64}}}.with("axes", std::vector<int64_t>{0}), 0);
 }
 
 TEST(LargeKernels, softmax) {
@@ -127,14 +161,26 @@ void normCalls(int64_t rows, int64_t length) {
                      .with("axis", int64_t(1))
                      .with("eps", 1e-5),
                  5);
-  expectLikeHost(Call{"layer_norm", {}, {x(dims)}, {y, statistic, statistic}}.with("axis", int64_t(1)).with("eps", 1e-5), 5);
-  expectLikeHost(Call{"rms_norm", {}, {{randomFloats(dims)}, x(row, 2)}, {y, statistic}}.with("axis", int64_t(1)).with("eps", 1e-5), 5);
+  expectLikeHost(
+      Call{"layer_norm", {}, {x(dims)}, {y, statistic, statistic}}.with("axis", int64_t(1)).with("eps", 1e-5),
+      5);
+  expectLikeHost(Call{"rms_norm", {}, {{randomFloats(dims)}, x(row, 2)}, {y, statistic}}
+                     .with("axis", int64_t(1))
+                     .with("eps", 1e-5),
+                 5);
   const double sums = 5 + std::sqrt(double(rows)) * 3;
-  expectLikeHost(Call{"layer_norm_grad", {}, {x(dims), x(dims, 2), mean, rstd, x(row, 3)}, {y, parameter, parameter}, {{0, 0}}}
+  expectLikeHost(Call{"layer_norm_grad",
+                      {},
+                      {x(dims), x(dims, 2), mean, rstd, x(row, 3)},
+                      {y, parameter, parameter},
+                      {{0, 0}}}
                      .with("axis", int64_t(1))
                      .with("affine", int64_t(1)),
                  sums);
-  expectLikeHost(Call{"layer_norm_grad", {}, {x(dims), x(dims, 2), mean, rstd}, {y}}.with("axis", int64_t(1)).with("affine", int64_t(0)), 5);
+  expectLikeHost(Call{"layer_norm_grad", {}, {x(dims), x(dims, 2), mean, rstd}, {y}}
+                     .with("axis", int64_t(1))
+                     .with("affine", int64_t(0)),
+                 5);
   expectLikeHost(Call{"rms_norm_grad", {}, {x(dims), x(dims, 2), rstd, x(row, 3)}, {y, parameter}, {{0, 1}}}
                      .with("axis", int64_t(1))
                      .with("affine", int64_t(1)),
@@ -143,12 +189,14 @@ void normCalls(int64_t rows, int64_t length) {
 
 TEST(LargeKernels, norms) {
   SHARDC_NEEDS_DEVICE();
-  for (auto [rows, length] : {std::pair<int64_t, int64_t>{2000, 64}, {300, 1024}, {301, 1536}, {40, 1027}, {9, 20000}})
+  for (auto [rows, length] :
+       {std::pair<int64_t, int64_t>{2000, 64}, {300, 1024}, {301, 1536}, {40, 1027}, {9, 20000}})
     normCalls(rows, length);
 }
 
-const llvm::StringRef kBody = "t0: STORED = WIDE(x0) * WIDE(x1) + WIDE(x2); t1: STORED = tanh(WIDE(t0)) - WIDE(x0); "
-                              "t2: STORED = max(WIDE(t1), 0.25) * keep(0.25, 7, 1) + keep(0.5, 8, 0)";
+const llvm::StringRef kBody =
+    "t0: STORED = WIDE(x0) * WIDE(x1) + WIDE(x2); t1: STORED = tanh(WIDE(t0)) - WIDE(x0); "
+    "t2: STORED = max(WIDE(t1), 0.25) * keep(0.25, 7, 1) + keep(0.5, 8, 0)";
 
 Call fused(std::vector<CallOperand> in, const Dims &dims, unsigned results = 2) {
   Call call{"fused", {}, std::move(in), {}};
@@ -173,9 +221,14 @@ TEST(LargeKernels, fused) {
     expectLikeHost(fused({x(dims), x(row, 2), x(column, 3)}, dims), 4, scalars);
     expectLikeHost(fused({x(middle), x({}, 2), x(dims, 3)}, dims), 4, scalars);
     expectLikeHost(fused({x(row), x(middle, 2), x({}, 3)}, dims), 4, scalars);
-    expectLikeHost(fused({{randomFloats(dims), {1, 0, 2}}, {randomFloats(dims, 2), {2, 1, 0}}, {randomFloats(dims, 3), {0, 1, 2}, 2}}, dims), 4,
-                   scalars);
-    expectLikeHost(fused({{randomFloats(dims), {1, 0, 2}}, x(row, 2), {randomFloats(dims, 3), {1, 0, 2}}}, dims), 4, scalars);
+    expectLikeHost(fused({{randomFloats(dims), {1, 0, 2}},
+                          {randomFloats(dims, 2), {2, 1, 0}},
+                          {randomFloats(dims, 3), {0, 1, 2}, 2}},
+                         dims),
+                   4, scalars);
+    expectLikeHost(
+        fused({{randomFloats(dims), {1, 0, 2}}, x(row, 2), {randomFloats(dims, 3), {1, 0, 2}}}, dims), 4,
+        scalars);
   }
 }
 
