@@ -85,6 +85,15 @@ TEST(CompileFused, sixteenBitsAndMasks) {
        "t3,t1",
        {DType::F32, DType::I64},
        {DType::I32, DType::U8}},
+      {"t0: bf16 = x1 > bf16(0) ? f32(x0) : 0", "t0", {DType::BF16, DType::BF16}, {DType::BF16}},
+      {"t0: bf16 = f32(x0) + f32(x1); t1: bf16 = 0.5 * f32(t0) * (1 + erf(f32(t0) * 0.70710678))",
+       "t1",
+       {DType::BF16, DType::BF16},
+       {DType::BF16}},
+      {"t0: bf16 = f32(x0) * keep(0.1, 5, 1); t1: bf16 = f32(t0) + f32(x1)",
+       "t1",
+       {DType::BF16, DType::BF16},
+       {DType::BF16}},
   };
   CompilingDevice device;
   alignas(16) static char memory[1 << 16];

@@ -150,6 +150,49 @@ void update(int64_t count) {
   row("adamw, bf16 gradients", adam, 0);
 }
 
+void norms(int64_t count, int64_t width) {
+  const Dims dims{count, width};
+  const Type y(kStored, dims), statistic(DType::F32, {count}), parameter(kStored, {width});
+  const Tensor x = values(kStored, dims), scale = values(kStored, {width}), one = Tensor::splat(DType::F32, {count}, 1);
+  row("rms_norm", {"rms_norm", {{"axis", int64_t(1)}, {"eps", 1e-6}}, {x, scale}, {y, statistic}}, 0);
+  row("rms_norm_grad",
+      {"rms_norm_grad", {{"axis", int64_t(1)}, {"affine", int64_t(1)}}, {x, x, one, scale}, {y, parameter}}, 0);
+  row("layer_norm", {"layer_norm", {{"axis", int64_t(1)}, {"eps", 1e-6}}, {x, scale, scale}, {y, statistic, statistic}},
+      0);
+  row("layer_norm_grad",
+      {"layer_norm_grad",
+       {{"axis", int64_t(1)}, {"affine", int64_t(1)}},
+       {x, x, one, one, scale},
+       {y, parameter, parameter}},
+      0);
+  row("reduce_sum of columns", {"reduce_sum", {{"axes", Ints{0}}}, {x}, {parameter}}, 0);
+}
+
+void softmaxes(llvm::StringRef name, const Dims &dims) {
+  const Tensor x = values(kStored, dims);
+  row(("softmax, " + name).str(), {"softmax", {}, {x}, {Type(kStored, dims)}}, 0);
+  row(("softmax_grad, " + name).str(), {"softmax_grad", {}, {x, x}, {Type(kStored, dims)}}, 0);
+}
+
+void fused(llvm::StringRef name, std::vector<OperandView> in, const Dims &dims, llvm::StringRef body,
+           llvm::StringRef output) {
+  row(("fused, " + name).str(),
+      {"fused", {{"body", body.str()}, {"outputs", output.str()}}, std::move(in), {Type(kStored, dims)}}, 0);
+}
+
+void pointwise() {
+  const Dims dims{8192, 4096}, heads{64, 128, 16, 64}, swapped{64, 16, 128, 64};
+  const Tensor x = values(kStored, dims), bias = values(kStored, {4096}), packed = values(kStored, heads);
+  fused("relu gradient", {x, x}, dims, "t0: bf16 = x1 > bf16(0) ? f32(x0) : 0", "t0");
+  fused("bias, erf-GELU", {x, bias}, dims,
+        "t0: bf16 = f32(x0) + f32(x1); t1: bf16 = 0.5 * f32(t0) * (1 + erf(f32(t0) * 0.70710678))", "t1");
+  fused("dropout, add", {x, x}, dims, "t0: bf16 = f32(x0) * keep(0.1, 5, 1); t1: bf16 = f32(t0) + f32(x1)", "t1");
+  const OperandView view(packed, swapped, {128 * 16 * 64, 64, 16 * 64, 1}, 0);
+  row("copy, heads to the front", {"copy", {}, {view}, {Type(kStored, swapped)}}, 0);
+  row("copy, transpose of [8192, 4096]",
+      {"copy", {}, {OperandView(x, {4096, 8192}, {1, 4096}, 0)}, {Type(kStored, {4096, 8192})}}, 0);
+}
+
 } // namespace
 
 int main() {
@@ -176,5 +219,10 @@ int main() {
   loss(rows, 32128);
   embedding(rows, 32128, 1024);
   update(32 << 20);
+  norms(rows, 1024);
+  norms(40 * 128, 1536);
+  softmaxes("[64 x 16 x 128, 128]", {64, 16, 128, 128});
+  softmaxes("[512, 32128]", {512, 32128});
+  pointwise();
   return 0;
 }
