@@ -19,7 +19,7 @@ SHARDC_DEVICE unsigned clusterSize() {
 }
 /// What all blocks wrote to shared memory before is there for all after it.
 SHARDC_DEVICE void clusterBarrier() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 /// The address of `shared` in the block with that rank.
 template <typename T> SHARDC_DEVICE const T *sharedOf(const T *shared, unsigned rank) {
