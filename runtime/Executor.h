@@ -8,6 +8,7 @@
 namespace shardc {
 
 class Communicator;
+class Trace;
 
 struct ExecutorOptions {
   /// The group that runs the plan together; outlives the executor. Null: one rank.
@@ -17,6 +18,8 @@ struct ExecutorOptions {
   bool disjoint = false;
   /// Not 0: a random pause before each command, on each stream, of this seed: missing waits come to light.
   uint64_t delaySeed = 0;
+  /// Where each run leaves when its commands ran; outlives the executor. Null: nowhere.
+  Trace *trace = nullptr;
 };
 
 /// One rank. Owns the arenas of its spaces. Requires: `plan` is sound (checkPlan) and outlives it. One thread uses it.

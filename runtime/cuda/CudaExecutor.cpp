@@ -3,6 +3,7 @@
 #include "ir/base/Error.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/Ranks.h"
+#include "runtime/Trace.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/host/BindCommand.h"
 #include "llvm/ADT/DenseMap.h"
@@ -127,6 +128,8 @@ llvm::Error CudaExecutor::allocate() {
     return e;
   if (llvm::Error e = started_.create())
     return e;
+  if (llvm::Error e = stamp_.create(/*timed=*/true))
+    return e;
   return finished_.create();
 }
 
@@ -194,6 +197,10 @@ llvm::Error CudaExecutor::bindProgram(const plan::Program &program) {
     if (!kernel)
       return kernel.takeError();
     issue.kernel = std::move(*kernel);
+    if (options_.trace)
+      for (Event *event : {&issue.begin, &issue.end})
+        if (llvm::Error e = event->create(/*timed=*/true))
+          return e;
     bound.issues.push_back(std::move(issue));
   }
   return llvm::Error::success();
@@ -224,7 +231,10 @@ llvm::Error CudaExecutor::read(uint32_t buffer, uint64_t offset, void *to, uint6
   return streams_[0]->synchronize();
 }
 
-llvm::Error CudaExecutor::enqueueFork(Program &program) {
+llvm::Error CudaExecutor::enqueueFork(Program &program, bool captured) {
+  if (options_.trace)
+    if (llvm::Error e = stamp_.stamp(first(), captured))
+      return e;
   // Taken anew in each run, also where a graph holds the copy.
   if (llvm::Error e = check(cudaMemcpyAsync(memory_->buffers()[plan_.scalars_buffer()], scalars_.data(),
                                             kNumScalars * sizeof(double), cudaMemcpyHostToDevice, first()),
@@ -238,15 +248,39 @@ llvm::Error CudaExecutor::enqueueFork(Program &program) {
   return llvm::Error::success();
 }
 
-llvm::Error CudaExecutor::enqueue(Program &program) {
-  if (llvm::Error e = enqueueFork(program))
+llvm::Error CudaExecutor::launch(Issue &issue, bool captured) {
+  cudaStream_t stream = issue.stream->get();
+  if (!options_.trace)
+    return issue.kernel->launch(stream);
+  if (llvm::Error e = issue.begin.stamp(stream, captured))
+    return e;
+  if (llvm::Error e = issue.kernel->launch(stream))
+    return e;
+  return issue.end.stamp(stream, captured);
+}
+
+llvm::Error CudaExecutor::leaveTrace(int index) {
+  int command = 0;
+  for (Issue &issue : programs_[index].issues) {
+    float begin = 0, end = 0; // milliseconds
+    if (llvm::Error e = check(cudaEventElapsedTime(&begin, stamp_.get(), issue.begin.get()), "cudaEventElapsedTime"))
+      return e;
+    if (llvm::Error e = check(cudaEventElapsedTime(&end, stamp_.get(), issue.end.get()), "cudaEventElapsedTime"))
+      return e;
+    options_.trace->set(index, command++, begin * 1e3, end * 1e3);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error CudaExecutor::enqueue(Program &program, bool captured) {
+  if (llvm::Error e = enqueueFork(program, captured))
     return e;
   for (Issue &issue : program.issues) {
     cudaStream_t stream = issue.stream->get();
     for (Event *event : issue.waits)
       if (llvm::Error e = event->holdBack(stream))
         return e;
-    if (llvm::Error e = issue.kernel->launch(stream))
+    if (llvm::Error e = launch(issue, captured))
       return e;
     for (Event *event : issue.signals)
       if (llvm::Error e = event->record(stream))
@@ -299,9 +333,9 @@ llvm::Error CudaExecutor::runToEnd(Program &program) {
   // The first run is no graph: the driver loads kernels, and communicators find their ways, when they are used first.
   const bool asGraph = program.hasRun && deviceOptions_.graphs && (!communicator() || communicator()->capturable());
   if (asGraph && !program.graph)
-    if (llvm::Error e = program.graph.capture(first(), [&] { return enqueue(program); }))
+    if (llvm::Error e = program.graph.capture(first(), [&] { return enqueue(program, /*captured=*/true); }))
       return e;
-  if (llvm::Error e = asGraph ? program.graph.launch(first()) : enqueue(program))
+  if (llvm::Error e = asGraph ? program.graph.launch(first()) : enqueue(program, /*captured=*/false))
     return e;
   return wait();
 }
@@ -318,6 +352,9 @@ llvm::Error CudaExecutor::run(int index) {
   program.hasRun = true;
   for (auto &[buffer, staged] : staged_)
     staged.isUnderWay = false;
+  if (options_.trace)
+    if (llvm::Error e = leaveTrace(index))
+      return e;
   FaultRecord &fault = *fault_.as<FaultRecord>();
   if (!fault.raised) [[likely]]
     return llvm::Error::success();

@@ -35,6 +35,7 @@ private:
     std::unique_ptr<Kernel> kernel;
     Stream *stream;
     llvm::SmallVector<Event *, 2> waits, signals;
+    Event begin, end; ///< of traced ones
   };
   struct Program {
     std::vector<Issue> issues;
@@ -55,9 +56,13 @@ private:
   llvm::Error loadConstants();
   llvm::Error bindProgram(const plan::Program &program);
   llvm::Expected<Stream *> streamOf(const plan::Command &command);
+  /// Launches its kernel; stamps its events where there is a trace.
+  llvm::Error launch(Issue &issue, bool captured);
+  /// Tells the trace when the commands ran.
+  llvm::Error leaveTrace(int index);
   /// Everything that a run of the program enqueues, on the first stream and its forks.
-  llvm::Error enqueue(Program &program);
-  llvm::Error enqueueFork(Program &program);
+  llvm::Error enqueue(Program &program, bool captured);
+  llvm::Error enqueueFork(Program &program, bool captured);
   llvm::Error runToEnd(Program &program);
   /// Until the device has done all; ends where the group has.
   llvm::Error wait();
@@ -79,6 +84,7 @@ private:
   std::map<uint32_t, Staged> staged_; ///< of inputs, by buffer
   std::map<unsigned, std::unique_ptr<Stream>> streams_; ///< by the plan's number; 0 is always there
   Event started_, finished_;
+  Event stamp_; ///< the start, where there is a trace
   std::map<Stream *, Event> joined_; ///< a stream's last event in a program
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<Program> programs_;

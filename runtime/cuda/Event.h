@@ -15,8 +15,15 @@ public:
     if (event_)
       cudaEventDestroy(event_);
   }
-  llvm::Error create() { return check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"); }
+  llvm::Error create(bool timed = false) {
+    return check(cudaEventCreateWithFlags(&event_, timed ? cudaEventDefault : cudaEventDisableTiming), "cudaEventCreate");
+  }
   llvm::Error record(cudaStream_t stream) { return check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+  /// So that it has a time in each run, also of a graph (`captured`). Requires: timed.
+  llvm::Error stamp(cudaStream_t stream, bool captured) {
+    return check(cudaEventRecordWithFlags(event_, stream, captured ? cudaEventRecordExternal : cudaEventRecordDefault),
+                 "cudaEventRecordWithFlags");
+  }
   /// What comes next on `stream` waits for what was last recorded.
   llvm::Error holdBack(cudaStream_t stream) const { return check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent"); }
   cudaEvent_t get() const { return event_; }

@@ -62,6 +62,7 @@ llvm::Expected<Stream *> HostExecutor::streamOf(const plan::Command &command) {
 llvm::Error HostExecutor::bindProgram(int program) {
   RankContext context{plan_, memory_->buffers(), scalars_, options_.communicator, rank()};
   llvm::DenseMap<uint64_t, Event *> signalled; // a 32-bit key may be one that the map keeps for itself
+  int index = 0; // of the command
   for (const plan::Command &command : plan_.programs(program).commands()) {
     auto stream = streamOf(command);
     if (!stream)
@@ -86,6 +87,9 @@ llvm::Error HostExecutor::bindProgram(int program) {
     if (!kernel)
       return kernel.takeError();
     issue.kernel = std::move(*kernel);
+    if (options_.trace)
+      issue.kernel = std::make_unique<Traced>(std::move(issue.kernel), *options_.trace, program, index, start_);
+    ++index;
     (*stream)->programs[program].push_back(std::move(issue));
   }
   return llvm::Error::success();
@@ -131,6 +135,8 @@ llvm::Error HostExecutor::run(int program) {
   assert(program >= 0 && program < plan_.programs_size());
   run_ = nextRun(run_);
   memory_->forget(program);
+  if (options_.trace)
+    start_ = std::chrono::steady_clock::now();
   for (size_t i = 1; i < streams_.size(); ++i)
     if (!streams_[i]->programs[program].empty())
       threads_[i - 1]->start(program);

@@ -6,6 +6,7 @@
 #include "runtime/host/BindCommand.h"
 #include "runtime/host/Memory.h"
 #include "runtime/host/Stream.h"
+#include "runtime/host/Traced.h"
 #include <mutex>
 
 namespace shardc::host {
@@ -39,6 +40,7 @@ private:
   double *scalars_ = nullptr;
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<std::unique_ptr<Stream>> streams_; ///< the first is the plan's stream 0
+  Traced::Time start_;                           ///< of this run, where it is traced
   uint32_t run_ = 0;                             ///< number of this run
   std::atomic<bool> stop_{false};                ///< this run has failed
   std::mutex failing_;

@@ -179,9 +179,20 @@ class Train(unittest.TestCase):
         self.assertIn("log.jsonl: cannot be written: File too large", r.stderr)
         self.assertFalse(os.path.exists(f"{out}/model.safetensors"))
 
+    def test_a_trace_has_all_commands_and_a_table(self):
+        r = self.train("--trace", self.path("t.json"), steps=2)
+        events = [e for e in json.load(open(self.path("t.json")))["traceEvents"] if e["ph"] == "X"]
+        plan = json.loads(call(f"{BIN}/shardc-inspect", self.plan, "--json").stdout)
+        programs = {e["args"]["kernel"] for e in events}
+        self.assertTrue({"matmul", "adamw", "attention"} <= programs, programs)
+        measured, predicted = ([e for e in events if e["pid"] == pid] for pid in (1, 2))
+        self.assertEqual(len(measured), len(predicted))
+        self.assertLessEqual(len(measured), plan["commands"])   # all but those of eval
+        self.assertRegex(r.stderr, "kernel +count +measured ms(.|\n)*\nall +%d " % len(measured))
+
     def test_what_is_not_built_yet_is_refused_by_name(self):
-        for flags in (["--resume"], ["--resume=latest"], ["--export", "x.onnx"], ["--trace", "t.json"], ["--calibrate", "c.json"],
-                      ["--save-steps", "5"], ["--save-total-limit", "2"], ["--device", "cuda"]):
+        for flags in (["--resume"], ["--resume=latest"], ["--export", "x.onnx"], ["--calibrate", "c.json"],
+                      ["--save-steps", "5"], ["--save-total-limit", "2"]):
             r = self.train(*flags, code=1)
             self.assertRegex(r.stderr, f"shardc: error: command line: {flags[0].split('=')[0]}.* is not built yet")
         self.train("--ranks", "1", "--device", "cpu", "--save-steps", "0", steps=1)

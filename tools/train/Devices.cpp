@@ -73,6 +73,7 @@ llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan,
                                                          const RankDevice &device) {
   ExecutorOptions options;
   options.communicator = &communicator;
+  options.trace = device.trace;
   return device.kind == DeviceKind::Cuda ? createCuda(plan, options, device) : Executor::create(plan, options);
 }
 

@@ -17,6 +17,7 @@ struct RankDevice {
   /// This process is that rank, of a launcher's; else ranks are threads, which share the first device.
   std::optional<unsigned> processRank;
   bool graphs = true;
+  Trace *trace = nullptr; ///< ExecutorOptions.trace
 };
 
 /// On the rank's thread; all ranks call it. Communicator: never null.

@@ -93,6 +93,9 @@ cl::opt<bool> noGraphsFlag("no-cuda-graphs", cl::cat(machineCategory),
 cl::opt<unsigned>
     ranksFlag("ranks", cl::value_desc("N"), cl::cat(machineCategory),
               cl::desc("data-parallel ranks; default, and nothing else: as in the plan"));
+cl::opt<std::string> traceFlag("trace", cl::value_desc("FILE.json"), cl::cat(outputCategory),
+                               cl::desc("when each command of rank 0 ran in the last step, and should have: for Perfetto; a "
+                                        "table by kernel goes to stderr"));
 cl::opt<bool> checkRacesFlag("check-races", cl::cat(machineCategory),
                              cl::desc("run everything twice, with random pauses, the second time with memory of its "
                                       "own for each buffer, and stop with exit code 4 where a bit differs"));
@@ -107,8 +110,6 @@ cl::opt<std::string> resumeFlag("resume", cl::ValueOptional, cl::value_desc("DIR
                                 cl::cat(laterCategory), cl::desc("from a checkpoint"));
 cl::opt<std::string> exportFlag("export", cl::value_desc("FILE.onnx"), cl::cat(laterCategory),
                                 cl::desc("the trained model as ONNX"));
-cl::opt<std::string> traceFlag("trace", cl::value_desc("FILE.json"), cl::cat(laterCategory),
-                               cl::desc("measured timeline"));
 cl::opt<std::string> calibrateFlag("calibrate", cl::value_desc("FILE.json"), cl::cat(laterCategory),
                                    cl::desc("machine file"));
 
@@ -118,7 +119,7 @@ Error commandLine(const Twine &what, const Twine &hint = "see shardc-train --hel
 
 Error checkNotBuilt() {
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
-           &resumeFlag, &exportFlag, &traceFlag, &calibrateFlag})
+           &resumeFlag, &exportFlag, &calibrateFlag})
     if (flag->getNumOccurrences())
       return commandLine("--" + flag->ArgStr + " is not built yet", "leave it out");
   if (saveStepsFlag != 0)
@@ -214,6 +215,8 @@ llvm::Expected<TrainFlags> parseFlags(int argc, char **argv) {
   if (!schedule)
     return commandLine("--lr-scheduler-type: got " + scheduleFlag +
                        ", wanted linear, constant, cosine or constant_with_warmup");
+  if (!traceFlag.empty() && checkRacesFlag)
+    return commandLine("--trace and --check-races: got both, wanted one of them");
   if (evalStepsFlag > 0 && evalDataFlag.empty())
     return commandLine("--eval-steps needs --eval-data FILE");
   auto deviation = parseInit(initFlag);
@@ -224,6 +227,7 @@ llvm::Expected<TrainFlags> parseFlags(int argc, char **argv) {
   flags.planPath = planFlag;
   flags.device = deviceFlag;
   flags.cudaGraphs = !noGraphsFlag;
+  flags.trace = traceFlag;
   flags.checkRaces = checkRacesFlag;
   flags.weights = {planFlag, weightsFlag, *deviation, seedFlag};
   TrainOptions &train = flags.train;

@@ -3,6 +3,7 @@
 #include "ir/base/FileHash.h"
 #include "runtime/CheckRaces.h"
 #include "runtime/Ranks.h"
+#include "runtime/Trace.h"
 #include "runtime/Weights.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/host/Parallel.h"
@@ -28,6 +29,7 @@ struct Job {
   std::unique_ptr<const TrainData> data = nullptr;
   std::optional<StartingWeights> weights = std::nullopt;
   DeviceKind device = DeviceKind::Cpu;
+  std::optional<Trace> trace = std::nullopt; ///< rank 0's
   JobResults results = {};
 
   llvm::Error open();
@@ -48,6 +50,11 @@ llvm::Error Job::open() {
   if (!chosen)
     return chosen.takeError();
   device = *chosen;
+  if (!flags.trace.empty()) {
+    trace.emplace(plan);
+    if (llvm::Error error = checkWritable(flags.trace, 0))
+      return error;
+  }
   auto opened = TrainData::open(plan, flags.train);
   if (!opened)
     return opened.takeError();
@@ -69,7 +76,7 @@ void noteInitialised(llvm::ArrayRef<std::string> names) {
 llvm::Expected<std::unique_ptr<Executor>> Job::createExecutor(Communicator &communicator, Communicator *shadow) {
   if (shadow)
     return createRaceChecked(plan, {&communicator, shadow, /*delaySeed=*/flags.train.numbers.seed + 1});
-  RankDevice where{device, std::nullopt, flags.cudaGraphs};
+  RankDevice where{device, std::nullopt, flags.cudaGraphs, communicator.rank() == 0 && trace ? &*trace : nullptr};
   if (launch)
     where.processRank = launch->rank;
   return shardc::createExecutor(plan, communicator, where);
@@ -125,6 +132,12 @@ llvm::Expected<TrainResults> Job::train(Trainer &trainer, bool isRoot) {
     return results;
   if (results->interrupted)
     notes() << "interrupted after step " << results->steps << " of " << results->totalSteps << '\n';
+  if (trace) {
+    if (llvm::Error error = trace->write(flags.trace))
+      return error;
+    trace->printKernels(notes());
+    notes() << "the trace is in " << flags.trace << '\n';
+  }
   if (std::vector<std::string> files = trainer.weightFiles(); !files.empty())
     notes() << "weights are in " << llvm::join(files, " and ") << '\n';
   return results;

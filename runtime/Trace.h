@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the commands of a plan ran, beside what was predicted.
+#pragma once
+
+#include "ir/plan/Plan.h"
+#include <vector>
+
+namespace shardc {
+
+/// Filled by an executor (ExecutorOptions.trace): of each program, its latest run. Threads may set different commands at once.
+class Trace {
+public:
+  /// `plan` outlives the trace.
+  explicit Trace(const plan::Plan &plan);
+
+  /// Microseconds from the start of the program's run.
+  void set(int program, int command, double start, double end) { spans_[program][command] = {start, end}; }
+
+  /// As Perfetto and chrome://tracing read it: the programs that have run, one after another, a track for each stream; as measured,
+  /// and as predicted: each command when its stream and what it waits for allow.
+  llvm::Error write(llvm::StringRef path) const;
+  /// A table: what all commands of a kernel took, and should have taken, the most expensive kernels first.
+  void printKernels(llvm::raw_ostream &os) const;
+
+private:
+  struct Span {
+    double start = 0, end = -1; ///< end < start: has not run
+  };
+  bool hasRun(int program) const { return !spans_[program].empty() && spans_[program].back().end >= 0; }
+  std::vector<Span> predict(const plan::Program &program) const;
+
+  const plan::Plan &plan_;
+  std::vector<std::vector<Span>> spans_; ///< by program, then command
+};
+
+} // namespace shardc
