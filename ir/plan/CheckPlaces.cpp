@@ -2,6 +2,7 @@
 // Where operands lie in the memory of buckets.
 #include "ir/base/Error.h"
 #include "ir/plan/CheckBuckets.h"
+#include <set>
 
 using namespace llvm;
 
@@ -16,8 +17,11 @@ public:
       int64_t elements = 1;
       for (int64_t dim : p.dims())
         elements *= dim;
-      if (elements)
-        members_[p.bucket()].push_back({p.offset(), p.offset() + uint64_t(elements)});
+      if (!elements)
+        continue;
+      Range place{p.offset(), p.offset() + uint64_t(elements)};
+      members_[p.bucket()].push_back(place);
+      parameters_.insert({place.begin * size(p.bucket()), place.end * size(p.bucket())});
     }
     for (auto &list : members_)
       llvm::sort(list, [](Range a, Range b) { return a.begin < b.begin; });
@@ -42,14 +46,15 @@ public:
     bool whole = isAllOf(plan_, ref) || isRankSlice(ref, bucket);
     if (whole ||
         (!holding.slice && holding.role != Holding::State && !ref.rank_stride() &&
-         (isInOneParameter(bytes, holding.bucket) ||
+         ((isInOneParameter(bytes, holding.bucket) && (write || saysPart(ref, bytes))) ||
           (write && holding.role == Holding::Gradients && isFill(ref, bytes, holding.bucket)))))
       return Error::success();
-    return userError("bytes [" + Twine(bytes.begin) + ", " + Twine(bytes.end) + ") of " +
-                     describeBuffer(plan_, ref.buffer()) + ": wanted " +
-                     (holding.slice || holding.role == Holding::State
-                          ? "all of it"
-                          : "a part of one parameter, the whole bucket, or the rank's slice"));
+    return userError(
+        "bytes [" + Twine(bytes.begin) + ", " + Twine(bytes.end) + ") of " +
+        describeBuffer(plan_, ref.buffer()) + ": wanted " +
+        (holding.slice || holding.role == Holding::State
+             ? "all of it"
+             : "one parameter (a part of it with strides), the whole bucket, or the rank's slice"));
   }
 
 private:
@@ -60,6 +65,12 @@ private:
     return userError("reads a part of " + describeBuffer(plan_, ref.buffer()) +
                      " without strides: got " + Twine(numBytes(ref)) + " of " +
                      Twine(plan_.buffers(ref.buffer()).bytes()) + " bytes");
+  }
+
+  /// A part of a parameter is read with strides, too; all of one need not be of this bucket for
+  /// that.
+  bool saysPart(const plan::Ref &ref, Range bytes) const {
+    return ref.strides_size() || !ref.dims_size() || parameters_.count({bytes.begin, bytes.end});
   }
 
   /// Slice r of a buffer that holds the whole bucket.
@@ -89,6 +100,7 @@ private:
 
   const plan::Plan &plan_;
   const Holdings &holdings_;
+  std::set<std::pair<uint64_t, uint64_t>> parameters_; ///< bytes of each in its bucket
   std::vector<std::vector<Range>>
       members_; ///< of each bucket: elements of its parameters, in order
 };

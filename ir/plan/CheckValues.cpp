@@ -122,7 +122,8 @@ public:
         return error;
     for (const plan::Output &output : plan_.outputs())
       if (output.program() == program.name() &&
-          !written_[output.ref().buffer()].covers(plan_, output.ref()))
+          (!isWritten(program, output.ref()) ||
+           !written_[output.ref().buffer()].covers(plan_, output.ref())))
         return userError("output " + output.name() + ": nothing in " + program.name() +
                          " writes it");
     // The next step begins with what this one leaves.
@@ -137,6 +138,18 @@ public:
   }
 
 private:
+  /// By the program itself, if by any: what is left of an earlier one is no result of it.
+  bool isWritten(const plan::Program &program, const plan::Ref &ref) const {
+    if (given_[ref.buffer()] || plan_.buffers(ref.buffer()).kind() == plan::PARAMETER)
+      return true;
+    Range bytes = tiledBytes(plan_, ref);
+    return any_of(program.commands(), [&](const plan::Command &c) {
+      return any_of(c.outputs(), [&](const plan::Ref &out) {
+        return out.buffer() == ref.buffer() && tiledBytes(plan_, out).overlaps(bytes);
+      });
+    });
+  }
+
   Error execute(const plan::Command &c, int p, int index) {
     for (int i = 0; i < c.inputs_size(); ++i) {
       const plan::Ref &ref = c.inputs(i);

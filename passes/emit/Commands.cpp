@@ -37,12 +37,21 @@ static plan::Ref denseRef(Location location, DType dtype, llvm::ArrayRef<int64_t
   return ref;
 }
 
+bool CommandWriter::isParameter(int64_t offset, int64_t elements) const {
+  return llvm::any_of(storage_.buckets(), [&](const Bucket &bucket) {
+    return llvm::any_of(bucket.members, [&](const BucketMember &member) {
+      return member.offset == offset && sequence_.graph->parameters[member.parameter].type.numElements() == elements;
+    });
+  });
+}
+
 plan::Ref CommandWriter::ref(const Value *value) const {
   Layout layout = sequence_.layoutOf(value);
   const Type &type = value->type();
   plan::Ref ref = denseRef(storage_.locationOf(sequence_, value), type.dtype, type.dims);
   // Strides are left out where all of an array is meant, or a place in a bucket.
-  bool part = layout.root->type().numBytes() != type.numBytes() && !storage_.holdsBucket(ref.buffer());
+  bool part = layout.root->type().numBytes() != type.numBytes() && !ref.rank_stride() &&
+              !(storage_.holdsBucket(ref.buffer()) && isParameter(ref.offset() / byteSize(type.dtype), type.numElements()));
   if (part || !layoutFits(layout, type.dims, kContiguous))
     for (int64_t stride : layout.strides)
       ref.add_strides(stride);

@@ -29,6 +29,7 @@ public:
 
   /// Of a value or view.
   Location locationOf(const Sequence &sequence, const Value *value) const;
+  const Buckets &buckets() const { return buckets_; }
   /// Is the buffer one of a bucket's: parameters, gradients, state, or what collectives gather and reduce?
   bool holdsBucket(uint32_t buffer) const;
   /// Input that result `result` of `op` overwrites, -1 if none.

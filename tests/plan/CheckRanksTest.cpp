@@ -75,8 +75,8 @@ TEST(CheckRanks, Slices) {
          at(p, "update", "fused").mutable_inputs(0)->clear_rank_stride();
          at(p, "update", "fused").mutable_outputs(0)->clear_rank_stride();
        },
-       "update: command 0 (fused): input 0: bytes [0, 48) of buffer 2 (w): wanted a part of one "
-       "parameter, the whole bucket, or the rank's slice"},
+       "update: command 0 (fused): input 0: bytes [0, 48) of buffer 2 (w): wanted one "
+       "parameter (a part of it with strides), the whole bucket, or the rank's slice"},
       {"every rank has the first slice of the gradients", make<2, 1>,
        [](plan::Plan &p) { at(p, "update", "fused").mutable_inputs(1)->clear_rank_stride(); },
        "update: command 0 (fused): input 1: reads buffer 3 (g) before it is written"},
@@ -85,7 +85,7 @@ TEST(CheckRanks, Slices) {
          plan::Command &c = at(p, "eval", "fused");
          c.mutable_inputs(1)->set_rank_stride(24);
        },
-       "eval: command 0 (fused): input 1: bytes [0, 24) of buffer 2 (w): wanted a part of one"},
+       "eval: command 0 (fused): input 1: bytes [0, 24) of buffer 2 (w): wanted one parameter"},
       {"buffers of another stage", make<2, 2>, [](plan::Plan &p) { p.set_zero(1); },
        "bucket layer.0: buffer 3 (g): size: got 48 bytes, wanted at least 96"},
       {"buffers of another number of ranks", make<2, 2>, [](plan::Plan &p) { p.set_ranks(4); },
@@ -107,6 +107,10 @@ TEST(CheckRanks, Slices) {
        [](plan::Plan &p) { at(p, "train", "fused", 1).mutable_inputs(0)->set_dims(0, 1); },
        "train: command 1 (fused): input 0: reads a part of buffer 6 (y) without strides: got 12 of "
        "24 bytes"},
+      {"a part of a parameter that does not say so", make<2, 0>,
+       [](plan::Plan &p) { at(p, "eval", "fused").mutable_inputs(1)->set_dims(0, 1); },
+       "eval: command 0 (fused): input 1: bytes [0, 12) of buffer 2 (w): wanted one parameter (a "
+       "part of it with strides)"},
       {"a gradient shifted inside the padding", make<2, 0>,
        [](plan::Plan &p) { at(p, "train", "fused", 3).mutable_outputs(0)->set_offset(4); }, ""},
   });
