@@ -59,6 +59,13 @@ Trace::Trace(const plan::Plan &plan) : plan_(plan) {
     spans_.emplace_back(program.commands_size());
 }
 
+double Trace::endOf(llvm::ArrayRef<Span> spans) {
+  double end = 0;
+  for (const Span &span : spans)
+    end = std::max(end, span.end);
+  return end;
+}
+
 std::vector<Trace::Span> Trace::predict(const plan::Program &program) const {
   std::vector<Span> spans;
   llvm::DenseMap<uint64_t, double> free, signalled; // of streams, of events
@@ -97,14 +104,10 @@ llvm::Error Trace::write(llvm::StringRef path) const {
             continue;
           const plan::Program &program = plan_.programs(p);
           std::vector<Span> predicted = predict(program);
-          double length = 0;
-          for (int c = 0; c < program.commands_size(); ++c) {
-            for (auto [process, span] : {std::pair(kMeasured, spans_[p][c]), {kPredicted, predicted[c]}}) {
+          for (int c = 0; c < program.commands_size(); ++c)
+            for (auto [process, span] : {std::pair(kMeasured, spans_[p][c]), {kPredicted, predicted[c]}})
               writeSpan(json, plan_, program.commands(c), process, start + span.start, start + span.end);
-              length = std::max(length, span.end);
-            }
-          }
-          start += length;
+          start += std::max(endOf(spans_[p]), endOf(predicted));
         }
       });
     });
@@ -125,7 +128,9 @@ void Trace::printKernels(llvm::raw_ostream &os) const {
       continue;
     for (int c = 0; c < plan_.programs(p).commands_size(); ++c) {
       const plan::Command &command = plan_.programs(p).commands(c);
-      for (Row *row : {&rows[command.kernel()], &all}) {
+      constexpr const char *kPhases[] = {" forward", " backward", " update"};
+      std::string name = command.kernel() + (command.phase() < std::size(kPhases) ? kPhases[command.phase()] : "");
+      for (Row *row : {&rows[name], &all}) {
         row->measured += spans_[p][c].end - spans_[p][c].start;
         row->predicted += command.predicted_us();
         row->flops += command.flops();
@@ -137,12 +142,16 @@ void Trace::printKernels(llvm::raw_ostream &os) const {
   std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](auto &a, auto &b) { return a.second.measured > b.second.measured; });
   sorted.push_back({"all", all});
-  os << llvm::formatv("{0,-24} {1,6} {2,12} {3,12} {4,10} {5,8}\n", "kernel", "count", "measured ms", "predicted ms", "GFLOP/s", "GB/s");
+  os << llvm::formatv("{0,-28} {1,6} {2,12} {3,12} {4,10} {5,8}\n", "kernel", "count", "measured ms", "predicted ms", "GFLOP/s", "GB/s");
   for (auto &[kernel, row] : sorted) {
     double seconds = std::max(row.measured, 1e-3) * 1e-6;
-    os << llvm::formatv("{0,-24} {1,6} {2,12:f3} {3,12:f3} {4,10:f0} {5,8:f1}\n", kernel, row.count, row.measured / 1e3,
+    os << llvm::formatv("{0,-28} {1,6} {2,12:f3} {3,12:f3} {4,10:f0} {5,8:f1}\n", kernel, row.count, row.measured / 1e3,
                         row.predicted / 1e3, row.flops / seconds * 1e-9, row.bytes / seconds * 1e-9);
   }
+  for (int p = 0; p < plan_.programs_size(); ++p)
+    if (hasRun(p))
+      os << llvm::formatv("{0,-28} {1,6} {2,12:f3} {3,12:f3}\n", "program " + plan_.programs(p).name(),
+                          plan_.programs(p).commands_size(), endOf(spans_[p]) / 1e3, endOf(predict(plan_.programs(p))) / 1e3);
 }
 
 } // namespace shardc

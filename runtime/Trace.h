@@ -19,7 +19,7 @@ public:
   /// As Perfetto and chrome://tracing read it: the programs that have run, one after another, a track for each stream; as measured,
   /// and as predicted: each command when its stream and what it waits for allow.
   llvm::Error write(llvm::StringRef path) const;
-  /// A table: what all commands of a kernel took, and should have taken, the most expensive kernels first.
+  /// A table: what all commands of a kernel and phase took, and should have taken, the most expensive first; then programs.
   void printKernels(llvm::raw_ostream &os) const;
 
 private:
@@ -27,6 +27,7 @@ private:
     double start = 0, end = -1; ///< end < start: has not run
   };
   bool hasRun(int program) const { return !spans_[program].empty() && spans_[program].back().end >= 0; }
+  static double endOf(llvm::ArrayRef<Span> spans);
   std::vector<Span> predict(const plan::Program &program) const;
 
   const plan::Plan &plan_;

@@ -81,6 +81,9 @@ row same-bits "$python" tests/cuda/same_bits.py "$bin" tests/models/tiny-t5/ts17
 if ((gpus >= 2)); then
   row golden-2-gpus golden --settings adamw,sgd-momentum --ranks 2 --zero 0,1,2,3 --accumulate 1,2 --processes
 fi
+if [[ -x $bin/shardc-cuda-times ]]; then
+  row times "$bin/shardc-cuda-times"
+fi
 if $sanitize; then
   for tool in memcheck racecheck; do
     row "$tool-t5" sanitized $tool tests/models/tiny-t5/ts17-loss.onnx batch=2,src=5,tgt=4

@@ -106,6 +106,7 @@ TEST(Trace, AddsUpKernels) {
   RankPlan p = slicedPlan(2);
   plan::Command &command = *p.plan.mutable_programs(1)->mutable_commands(0);
   command.set_predicted_us(5000);
+  command.set_phase(2);
   command.set_flops(4e9);
   command.set_moved_bytes(2e8);
   Trace trace(p.plan);
@@ -113,9 +114,10 @@ TEST(Trace, AddsUpKernels) {
   std::string text;
   llvm::raw_string_ostream os(text);
   trace.printKernels(os);
-  EXPECT_EQ(text, "kernel                    count  measured ms predicted ms    GFLOP/s     GB/s\n"
-                  "fused                         1        2.000        5.000       2000    100.0\n"
-                  "all                           1        2.000        5.000       2000    100.0\n");
+  EXPECT_EQ(text, "kernel                        count  measured ms predicted ms    GFLOP/s     GB/s\n"
+                  "fused update                      1        2.000        5.000       2000    100.0\n"
+                  "all                               1        2.000        5.000       2000    100.0\n"
+                  "program update                    1        3.000        5.000\n");
 }
 
 } // namespace
