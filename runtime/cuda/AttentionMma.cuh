@@ -142,21 +142,28 @@ public:
   }
 
   __device__ bool drops() const { return w_.dropout > 0; }
-  /// Dropout factors of keys j and j + 1. Requires: drops().
-  __device__ float2 keepPair(int i, int j) const {
-    const uint64_t element = start_ + (uint64_t)(i)*w_.keys + j;
-    const unsigned at = element % 4;
-    const PhiloxBlock block = draw_.block(element / 4);
-    const uint32_t first = at == 0 ? block[0] : at == 1 ? block[1] : at == 2 ? block[2] : block[3];
-    const uint32_t second = at == 0   ? block[1]
-                            : at == 1 ? block[2]
-                            : at == 2 ? block[3]
-                                      : draw_.block(element / 4 + 1)[0];
-    return {keep(first), keep(second)};
+  /// Dropout factors of keys j and j + 1 for queries i[0] and i[1]. The whole warp calls, its lanes with the keys that
+  /// they hold of the same columns. Requires: drops().
+  __device__ void keepPairs(float2 (&to)[2], const int (&i)[2], int j) const {
+    if (w_.keys % 4) {
+      to[0] = keepPair(i[0], j), to[1] = keepPair(i[1], j);
+      return;
+    }
+    // Two lanes share the blocks of their four keys: the first draws that of one query, the second that of the other.
+    const bool second = threadIdx.x % 2;
+    const PhiloxBlock block = draw_.block((start_ + (uint64_t)(second ? i[1] : i[0]) * w_.keys + (j & ~3)) / 4);
+    const float2 low = {keep(block[0]), keep(block[1])}, high = {keep(block[2]), keep(block[3])};
+    const float2 mine = second ? high : low, given = second ? low : high;
+    const float2 got = {__shfl_xor_sync(0xffffffffu, given.x, 1), __shfl_xor_sync(0xffffffffu, given.y, 1)};
+    to[0] = second ? got : mine, to[1] = second ? mine : got;
   }
   __device__ float keepOne(int i, int j) const { return float(draw_.factor(start_ + (uint64_t)(i)*w_.keys + j)); }
 
 private:
+  __device__ float2 keepPair(int i, int j) const {
+    const uint64_t element = start_ + (uint64_t)(i)*w_.keys + j;
+    return {float(draw_.factor(element)), float(draw_.factor(element + 1))};
+  }
   __device__ float keep(uint32_t number) const { return number >= draw_.threshold ? float(draw_.scale) : 0.0f; }
   __device__ long long biasAt(int i, int j) const { return bias_ + i * w_.bias.strides[2] + j * w_.bias.strides[3]; }
   __device__ float biasOne(int i, int j) const { return load<float>(w_.bias.array, biasAt(i, j)); }

@@ -55,21 +55,23 @@ __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2)
     multiplyRows<T, kDepth>(p, q + warp * 16 * kPitch<kDepth>, k);
     multiplyRows<T, kDepth>(ds, dout + warp * 16 * kPitch<kDepth>, v);
 #pragma unroll
-    for (int n = 0; n < kBlocks; ++n)
+    for (int n = 0; n < kBlocks; ++n) {
+      const int j = tile + n * 8 + lane % 4 * 2;
+      float2 keeps[2] = {{1, 1}, {1, 1}};
+      if (effects.drops())
+        effects.keepPairs(keeps, rows, j);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int i = rows[half], j = tile + n * 8 + lane % 4 * 2;
+        const int i = rows[half];
         float &one = p[n][2 * half], &two = p[n][2 * half + 1], &dOne = ds[n][2 * half], &dTwo = ds[n][2 * half + 1];
         const unsigned hides = effects.scores(one, two, i, j);
-        if (effects.drops()) {
-          const float2 keep = effects.keepPair(i, j);
-          dOne *= keep.x, dTwo *= keep.y;
-        }
+        dOne *= keeps[half].x, dTwo *= keeps[half].y;
         dOne = hides & 1 ? 0.0f : shifts[half].probability(one) * (dOne - deltas[half]);
         dTwo = hides & 2 ? 0.0f : shifts[half].probability(two) * (dTwo - deltas[half]);
         if (scores.array.data && real[half] && j < w.keys)
           storeScores<T>(scores, (head * w.queries + i) * w.keys + j, dOne, dTwo, j + 1 < w.keys);
       }
+    }
     multiplyColumns<T, kDepth>(dq, ds, k);
   }
   const float factor[2] = {float(w.scale), float(w.scale)};

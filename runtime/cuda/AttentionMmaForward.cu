@@ -70,12 +70,13 @@ __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2) attendMma(A
       sum[half] = sum[half] * shrink[half] + rowJoin(added[half], Plus());
     if (effects.drops()) {
 #pragma unroll
-      for (int n = 0; n < kBlocks; ++n)
+      for (int n = 0; n < kBlocks; ++n) {
+        float2 keep[2];
+        effects.keepPairs(keep, rows, tile + n * 8 + lane % 4 * 2);
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const float2 keep = effects.keepPair(rows[half], tile + n * 8 + lane % 4 * 2);
-          p[n][2 * half] *= keep.x, p[n][2 * half + 1] *= keep.y;
-        }
+        for (int half = 0; half < 2; ++half)
+          p[n][2 * half] *= keep[half].x, p[n][2 * half + 1] *= keep[half].y;
+      }
     }
 #pragma unroll
     for (int n = 0; n < kDepth / 8; ++n)

@@ -77,15 +77,17 @@ __global__ void __launch_bounds__(kThreads, kDepth == 64 ? 2 : 1)
     multiplyRows<T, kDepth>(p, q + warp * 16 * kPitch<kDepth>, k);
     multiplyRows<T, kDepth>(ds, dout + warp * 16 * kPitch<kDepth>, v);
 #pragma unroll
-    for (int n = 0; n < kBlocks; ++n)
+    for (int n = 0; n < kBlocks; ++n) {
+      const int column = n * 8 + lane % 4 * 2, j = tile + column;
+      float2 keeps[2] = {{1, 1}, {1, 1}};
+      if (effects.drops())
+        effects.keepPairs(keeps, rows, j);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int i = rows[half], column = n * 8 + lane % 4 * 2, j = tile + column;
+        const int i = rows[half];
+        const float2 keep = keeps[half];
         float &one = p[n][2 * half], &two = p[n][2 * half + 1], &dOne = ds[n][2 * half], &dTwo = ds[n][2 * half + 1];
         const unsigned hides = effects.scores(one, two, i, j);
-        float2 keep = {1, 1};
-        if (effects.drops())
-          keep = effects.keepPair(i, j);
         one = shifts[half].probability(one), two = shifts[half].probability(two);
         dOne = hides & 1 ? 0.0f : one * (keep.x * dOne - deltas[half]);
         dTwo = hides & 2 ? 0.0f : two * (keep.y * dTwo - deltas[half]);
@@ -95,6 +97,7 @@ __global__ void __launch_bounds__(kThreads, kDepth == 64 ? 2 : 1)
         *reinterpret_cast<uint32_t *>(dropped + at) = packPair(one * keep.x, two * keep.y, T());
         *reinterpret_cast<uint32_t *>(gradients + at) = packPair(dOne, dTwo, T());
       }
+    }
     multiplyColumns<T, kDepth>(dq, ds, k);
     __syncthreads(); // all rows of the tile are there
     float x[kDepth / 16][4] = {};
