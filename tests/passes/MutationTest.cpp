@@ -144,7 +144,7 @@ protected:
 TEST_F(Mutation, SomePlaces) {
   unsigned offset = 0;
   for (const Config &config : {Config{"t5", 2, 3, 3}, Config{"t5", 3, 1, 1}, Config{"deberta", 2, 2, 2}, Config{"deberta", 4, 0, 1}})
-    damageAll(config, 43, offset += 13);
+    damageAll(config, 61, offset += 13);
   expectAllSeen();
 }
 
