@@ -16,6 +16,11 @@ public:
   /// Microseconds from the start of the program's run.
   void set(int program, int command, double start, double end) { spans_[program][command] = {start, end}; }
 
+  struct Span {
+    double start = 0, end = -1; ///< end < start: has not run
+  };
+  llvm::ArrayRef<Span> spans(int program) const { return spans_[program]; } ///< by command
+
   /// As Perfetto and chrome://tracing read it: the programs that have run, one after another, a track for each stream; as measured,
   /// and as predicted: each command when its stream and what it waits for allow.
   llvm::Error write(llvm::StringRef path) const;
@@ -23,9 +28,6 @@ public:
   void printKernels(llvm::raw_ostream &os) const;
 
 private:
-  struct Span {
-    double start = 0, end = -1; ///< end < start: has not run
-  };
   bool hasRun(int program) const { return !spans_[program].empty() && spans_[program].back().end >= 0; }
   static double endOf(llvm::ArrayRef<Span> spans);
   std::vector<Span> predict(const plan::Program &program) const;

@@ -4,6 +4,7 @@
 #include "ir/base/Error.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/Ranks.h"
+#include "runtime/Trace.h"
 #include "runtime/comm/Local.h"
 #include "runtime/cuda/Executor.h"
 #include "runtime/cuda/Kernel.h"
@@ -230,6 +231,65 @@ TEST(CudaExecutor, MemoryIsZeroAtFirstAndKeepsConstants) {
   float part[2] = {7, 8};
   llvm::cantFail(executor->write(b, 8, part, sizeof part));
   EXPECT_EQ(floats(*executor, b, 6), (std::vector<float>{1, 2, 7, 8, 5, 6}));
+}
+
+// An index out of range: the host's words, and the executor goes on with better data.
+TEST(CudaExecutor, NamesWhatItReadsOutOfRange) {
+  SHARDC_NEEDS_DEVICE();
+  PlanWriter w(1);
+  uint32_t table = w.buffer("table", plan::PARAMETER, 4, true), ids = w.buffer("ids", plan::INPUT, 4, true);
+  uint32_t rows = w.buffer("rows", plan::ACTIVATION, 2, true);
+  w.program("train");
+  plan::Command &command = w.command("gather", 0, {smallRef(table, {4}), smallRef(ids, {2}, DType::I64)}, {smallRef(rows, {2})});
+  plan::Attr &axis = *command.add_attrs();
+  axis.set_name("axis");
+  axis.set_i(0);
+  plan::Plan plan = w.take();
+  plan.add_strings("l0/Gather");
+  plan.mutable_programs(0)->mutable_commands(0)->set_place(plan.strings_size() - 1);
+  plan::Input &input = *plan.add_inputs();
+  input.set_buffer(ids);
+  auto device = llvm::cantFail(cuda::createExecutor(plan, {}, {}));
+  auto host = llvm::cantFail(Executor::create(plan));
+  const float values[4] = {1, 2, 3, 4};
+  llvm::cantFail(device->write(table, 0, values, sizeof values));
+  llvm::cantFail(host->write(table, 0, values, sizeof values));
+  for (int64_t bad : {9, 2, -5, 1}) { // in turns, eager and as a graph
+    int64_t indices[2] = {3, bad};
+    std::string texts[2];
+    for (Executor *executor : {device.get(), host.get()}) {
+      llvm::cantFail(executor->write(ids, 0, indices, sizeof indices));
+      texts[executor == host.get()] = messageOf(executor->run(0));
+    }
+    EXPECT_EQ(texts[0], texts[1]);
+    EXPECT_EQ(texts[0].empty(), bad >= 0 && bad < 4) << texts[0];
+  }
+  EXPECT_EQ(floats(*device, rows, 2), (std::vector<float>{4, 2}));
+}
+
+// Stamps of a graph have times in each run.
+TEST(CudaExecutor, TracesGraphs) {
+  SHARDC_NEEDS_DEVICE();
+  RankPlan p = slicedPlan(1);
+  for (bool graphs : {true, false}) {
+    Trace trace(p.plan);
+    ExecutorOptions options;
+    options.trace = &trace;
+    cuda::DeviceOptions deviceOptions;
+    deviceOptions.graphs = graphs;
+    auto executor = llvm::cantFail(cuda::createExecutor(p.plan, options, deviceOptions));
+    setParameters(p, *executor);
+    setInputs(p, *executor, 0);
+    for (int run = 0; run < 3; ++run) {
+      ASSERT_EQ(messageOf(executor->run(0)), "");
+      for (int c = 0; c < p.plan.programs(0).commands_size(); ++c) {
+        Trace::Span span = trace.spans(0)[c];
+        EXPECT_GE(span.start, 0) << c;
+        EXPECT_GE(span.end, span.start) << c;
+        EXPECT_LT(span.end, 1e6) << c; // a second, in microseconds
+      }
+    }
+  }
 }
 
 // These need no device: what can be refused is, before one is opened.
