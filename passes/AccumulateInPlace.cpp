@@ -31,7 +31,24 @@ static bool absorb(Op &add, Value *sum, Value *term, const llvm::DenseMap<const 
   return true;
 }
 
+/// cast(op(...)) to f32 => op(..., wide = 1): its sums are not rounded in between
+static void keepWide(Op &cast) {
+  Value *narrow = cast.operand(0);
+  Op *op = narrow->op();
+  if (cast.result()->type().dtype != DType::F32 || !isHalf(narrow->type().dtype) || !accumulatorOf(op->def()) || op->numResults() != 1 ||
+      !narrow->hasOneUse() || cast.graph().isOutput(narrow) || op->phase != Phase::Backward)
+    return;
+  cast.setOperand(0, nullptr);
+  op->attrs.set("wide", int64_t(1));
+  narrow->setType(cast.result()->type());
+  cast.graph().replaceAllUses(cast.result(), narrow);
+  cast.graph().erase(&cast);
+}
+
 llvm::Error accumulateInPlace(Graph &graph, const CompileOptions &) {
+  for (auto it = graph.ops().begin(); it != graph.ops().end();)
+    if (Op &op = *it++; op.is(kCast) && op.phase == Phase::Backward)
+      keepWide(op);
   llvm::DenseMap<const Op *, unsigned> position;
   for (Op &op : graph.ops())
     position[&op] = position.size();

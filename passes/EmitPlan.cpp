@@ -74,7 +74,7 @@ llvm::Expected<plan::Plan> emitPlan(llvm::ArrayRef<ProgramGraph> programs, const
   storage.pack();
 
   plan.set_scalars_buffer(storage.scalars());
-  emit::writeBuckets(buckets, storage, plan);
+  emit::writeBuckets(buckets, storage, options, plan);
   emit::writeParameters(*programs.front().graph, buckets, plan);
   for (auto [program, writer] : llvm::zip(programs, writers)) {
     emit::writeInputs(*program.graph, storage, plan);

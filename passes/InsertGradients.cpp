@@ -8,16 +8,46 @@
 namespace shardc {
 namespace {
 
+/// A gradient while contributions add up. Of a 16-bit float, three or more are added in f32 and rounded once, when somebody reads the sum.
+class Sum {
+public:
+  void add(Builder &b, Value *term) {
+    Value *first = terms_ ? sum_ : nullptr;
+    if (terms_++ < 2 || !isHalf(term->type().dtype)) {
+      sum_ = first ? b.add(first, term) : term;
+      (terms_ == 1 ? first_ : second_) = term;
+      return;
+    }
+    if (!wide_) // the sum of two is not used then
+      wide_ = b.add(b.cast(first_, DType::F32), b.cast(second_, DType::F32));
+    wide_ = b.add(wide_, b.cast(term, DType::F32));
+    sum_ = nullptr;
+  }
+  /// As it is, or rounded to the type of the terms; null: nothing contributed.
+  Value *get(Builder &b) {
+    if (!sum_ && wide_)
+      sum_ = b.cast(wide_, first_->type().dtype);
+    return sum_;
+  }
+  /// The op that has added the last term.
+  const Op *last() const { return (sum_ ? sum_ : wide_)->op(); }
+  Value *get(Builder &b, DType dtype) { return wide_ && dtype == DType::F32 ? wide_ : b.cast(get(b), dtype); }
+
+private:
+  unsigned terms_ = 0;
+  Value *first_ = nullptr, *second_ = nullptr, *sum_ = nullptr, *wide_ = nullptr;
+};
+
 /// One run of reverse mode. A value's gradient is the sum of what its users contribute.
 class Reverse {
 public:
-  Reverse(Graph &graph, Value *loss) : graph_(graph), loss_(loss) {}
+  Reverse(Graph &graph, Value *loss, const CompileOptions &options) : graph_(graph), loss_(loss), options_(options) {}
 
   llvm::Error run() {
     findActive();
     Builder seed(graph_);
     seed.phase = Phase::Backward;
-    gradients_[loss_] = seed.scalar(loss_->type().dtype, 1);
+    gradients_[loss_].add(seed, seed.scalar(loss_->type().dtype, 1));
     llvm::SmallVector<Op *> forward;
     for (Op &op : graph_.ops())
       if (op.phase == Phase::Forward)
@@ -26,8 +56,14 @@ public:
       if (llvm::Error error = visit(*op))
         return error;
     for (const Parameter &p : graph_.parameters)
-      if (Value *gradient = p.value && p.trainable ? gradients_.lookup(p.value) : nullptr)
-        graph_.addOutput((kGradientPrefix + p.name).str(), gradient);
+      if (auto found = gradients_.find(p.value); p.value && p.trainable && found != gradients_.end()) {
+        const Op *last = found->second.last(); // directly behind it, so that a bucket is complete as soon as its gradients are
+        auto next = std::next(last->getIterator());
+        Builder b(graph_, next == graph_.ops().end() ? nullptr : const_cast<Op *>(&*next));
+        b.stampLike(*last);
+        b.phase = Phase::Backward;
+        graph_.addOutput((kGradientPrefix + p.name).str(), found->second.get(b, options_.packedGradientType(p.type.dtype)));
+      }
     return llvm::Error::success();
   }
 
@@ -58,8 +94,13 @@ private:
 
   llvm::Error visit(Op &op) {
     llvm::SmallVector<Value *, 4> resultGrads;
-    for (unsigned i = 0; i < op.numResults(); ++i)
-      resultGrads.push_back(gradients_.lookup(op.result(i)));
+    Builder b(graph_);
+    b.stampLike(op);
+    b.phase = Phase::Backward;
+    for (unsigned i = 0; i < op.numResults(); ++i) {
+      auto found = gradients_.find(op.result(i));
+      resultGrads.push_back(found != gradients_.end() ? found->second.get(b) : nullptr);
+    }
     if (llvm::none_of(resultGrads, [](Value *v) { return v; }))
       return llvm::Error::success();
     llvm::SmallVector<bool, 4> needed;
@@ -74,26 +115,25 @@ private:
     GradContext context(graph_, op, resultGrads, needed);
     op.def().gradient(context);
     for (unsigned i = 0; i < op.numOperands(); ++i)
-      if (Value *gradient = context.grad(i)) {
-        Value *&sum = gradients_[op.operand(i)];
-        sum = sum ? context.add(sum, gradient) : gradient;
-      }
+      if (Value *gradient = context.grad(i))
+        gradients_[op.operand(i)].add(context, gradient);
     return llvm::Error::success();
   }
 
   Graph &graph_;
   Value *loss_;
+  const CompileOptions &options_;
   llvm::DenseSet<const Value *> active_;
-  llvm::DenseMap<const Value *, Value *> gradients_;
+  llvm::DenseMap<const Value *, Sum> gradients_;
 };
 
 } // namespace
 
-llvm::Error insertGradients(Graph &graph, const CompileOptions &) {
+llvm::Error insertGradients(Graph &graph, const CompileOptions &options) {
   Value *loss = graph.output("loss_sum");
   if (!loss)
     return userError("insert-gradients: the graph has no output 'loss_sum'", "give --loss");
-  if (llvm::Error error = Reverse(graph, loss).run())
+  if (llvm::Error error = Reverse(graph, loss, options).run())
     return error;
   bool any = llvm::any_of(graph.outputs(), [](auto &o) { return llvm::StringRef(o.first).starts_with(kGradientPrefix); });
   graph.level = Level::Step;

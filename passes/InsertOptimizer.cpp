@@ -52,7 +52,7 @@ private:
         square = b_.reshape(square, {1});
       squares = {zero::collective(b_, kAllReduceStart, {b_.make(kConcat, squares, {{"axis", int64_t(0)}})}, options_, "squares")};
     }
-    Value *loss = zero::readState(b_, Role::Loss, Type(buckets_[0].dtype, {2}));
+    Value *loss = zero::readState(b_, Role::Loss, Type(wideType(buckets_[0].dtype), {2}));
     llvm::SmallVector<Value *> operands{b_.reshape(b_.slice(loss, {zero::kLossCount}, {1}), {}), scalars};
     operands.append(squares);
     Op *scale = b_.make(kGradScale, operands)->op();
@@ -63,8 +63,9 @@ private:
 
   void update(const Bucket &bucket, int64_t index, const OpDef &def, llvm::ArrayRef<Role> states, Value *scale, Value *scalars) {
     stamp(bucket.name);
-    State parameter = read(bucket, index, Role::Parameter);
-    llvm::SmallVector<Value *> operands{parameter.slice, gradients_[index]};
+    bool master = zero::hasMaster(bucket);
+    State trained = read(bucket, index, master ? Role::Master : Role::Parameter);
+    llvm::SmallVector<Value *> operands{trained.slice, gradients_[index]};
     for (Role role : states)
       operands.push_back(read(bucket, index, role).slice);
     operands.append({scale, scalars});
@@ -72,8 +73,12 @@ private:
     if (options_.stage() >= 1)
       attrs.set("ranks", int64_t(options_.ranks));
     Value *updated = b_.make(def, operands, std::move(attrs));
-    if (options_.stage() == 1 || options_.stage() == 2)
-      zero::collective(b_, kAllGatherStart, {updated, parameter.stored}, options_, bucket.name + ".updated");
+    if (options_.stage() == 1 || options_.stage() == 2) {
+      Value *whole = master ? read(bucket, index, Role::Parameter).stored : trained.stored;
+      zero::collective(b_, kAllGatherStart, {updated, whole}, options_, bucket.name + ".updated", zero::gatherAttrs(bucket));
+    }
+    if (options_.stage() == 0 && master)
+      graph_.addOutput(zero::stateName(Role::Parameter, index), b_.cast(updated, bucket.dtype));
   }
 
   /// What a rank stores, and the part of it that this rank updates: all at stage 0, else its slice.

@@ -9,7 +9,7 @@ llvm::StringRef toString(Optimizer optimizer) {
 }
 
 llvm::StringRef toString(Precision precision) {
-  constexpr llvm::StringLiteral kNames[] = {"fp32", "fp64"};
+  constexpr llvm::StringLiteral kNames[] = {"fp32", "fp64", "tf32", "bf16", "fp16"};
   return kNames[unsigned(precision)];
 }
 

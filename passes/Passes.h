@@ -15,7 +15,8 @@ namespace shardc {
 llvm::Error dce(Graph &graph, const CompileOptions &options);
 /// Merges ops that compute the same from the same (not dropout, not what has effects).
 llvm::Error cse(Graph &graph, const CompileOptions &options);
-/// Local algebra that never changes a bit of any result: views of views, x + 0, transposes into products.
+/// Local algebra that never changes a bit of any result: views of views, x + 0, transposes into products, 16-bit floats widened and
+/// rounded again.
 llvm::Error simplify(Graph &graph, const CompileOptions &options);
 
 // Imported.
@@ -23,7 +24,8 @@ llvm::Error simplify(Graph &graph, const CompileOptions &options);
 /// Puts together what exporters break up: rms_norm, layer_norm, gelu, attention, cross_entropy. Each pattern verifies axes, shapes
 /// and constants.
 llvm::Error raise(Graph &graph, const CompileOptions &options);
-/// Turns every f32 value into f64 (`--precision fp64`).
+/// Decides the type of every value (`--precision`): fp64 turns every f32 into f64; tf32 marks products and attention; bf16 see precision/Narrow.h. Rounding is explicit: a value
+/// is rounded to its type where it is defined. Requires: raised ops, which keep their statistics in f32.
 llvm::Error setPrecision(Graph &graph, const CompileOptions &options);
 /// Applies `--dropout`: sets every ratio, removes dropout of ratio 0.
 llvm::Error setDropout(Graph &graph, const CompileOptions &options);
@@ -38,7 +40,8 @@ llvm::Error assignBuckets(Graph &graph, const CompileOptions &options);
 
 /// Reverse mode from output "loss_sum" to every trainable parameter: adds outputs "grad:NAME". A parameter without a path has none.
 llvm::Error insertGradients(Graph &graph, const CompileOptions &options);
-/// Sums of gradients become accumulation in place: matmul and embedding_grad take the other summand as `acc`.
+/// Sums of gradients become accumulation in place: matmul and embedding_grad take the other summand as `acc`. Where such an op's 16-bit
+/// result is only widened, it leaves its sums unrounded (wide = 1) instead.
 llvm::Error accumulateInPlace(Graph &graph, const CompileOptions &options);
 
 // Step -> Sharded.

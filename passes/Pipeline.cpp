@@ -16,12 +16,12 @@ llvm::ArrayRef<NamedPass> allPasses() {
 /// From whatever the exporter wrote to the ops that we have kernels for.
 static void prepare(PassRunner &run) {
   run("dce", dce);
-  run("set-precision", setPrecision); // before raise: patterns compare constants in the final type
   run("set-dropout", setDropout);     // removes dropout of ratio 0, which would hide patterns
   run("simplify", simplify);
   run("cse", cse);
   run("raise", raise);
   run("simplify", simplify);
+  run("set-precision", setPrecision); // raised ops keep statistics and sums wide
   run("cse", cse);
   run("dce", dce);
 }

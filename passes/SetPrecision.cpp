@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ops/OpDef.h"
 #include "passes/Passes.h"
+#include "passes/precision/Narrow.h"
 
 namespace shardc {
 
@@ -11,9 +12,7 @@ static Tensor widen(const Tensor &t) {
   return wide;
 }
 
-llvm::Error setPrecision(Graph &graph, const CompileOptions &options) {
-  if (options.precision == Precision::Fp32)
-    return llvm::Error::success();
+static void widenAll(Graph &graph) {
   for (Op &op : graph.ops()) {
     for (unsigned i = 0; i < op.numResults(); ++i)
       if (op.result(i)->type().dtype == DType::F32)
@@ -26,6 +25,17 @@ llvm::Error setPrecision(Graph &graph, const CompileOptions &options) {
   for (Parameter &p : graph.parameters)
     if (p.type.dtype == DType::F32)
       p.type.dtype = DType::F64;
+}
+
+llvm::Error setPrecision(Graph &graph, const CompileOptions &options) {
+  if (options.precision == Precision::Fp64)
+    widenAll(graph);
+  if (options.precision == Precision::Tf32)
+    for (Op &op : graph.ops())
+      if ((op.is(kMatMul) || op.is(kAttention)) && op.result()->type().dtype == DType::F32)
+        op.attrs.set("tf32", int64_t(1));
+  if (options.precision == Precision::Bf16)
+    precision::narrowValues(graph, DType::BF16);
   return llvm::Error::success();
 }
 

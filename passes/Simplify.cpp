@@ -36,6 +36,15 @@ bool swapsLastTwo(const Ints &perm) {
   return swap;
 }
 
+/// A product as `like`, of other operands.
+Value *productLike(Op &like, Builder &b, Value *x, Value *y, bool transposeX, bool transposeY) {
+  Attrs attrs{{"transpose_a", int64_t(transposeX)}, {"transpose_b", int64_t(transposeY)}};
+  for (auto &[name, value] : like.attrs)
+    if (!attrs.has(name))
+      attrs.set(name, value);
+  return b.make(kMatMul, {x, y}, std::move(attrs));
+}
+
 /// transpose(transpose(x)) => transpose(x);   transpose(x) in the old order => x
 /// transpose(a b) => b' a', if it swaps the last two dims only: a weight gradient in [out, in] needs no copy
 Value *simplifyTranspose(Op &op) {
@@ -54,8 +63,8 @@ Value *simplifyTranspose(Op &op) {
   }
   if (swapsLastTwo(perm) && x->op()->is(kMatMul) && x->hasOneUse() && !x->op()->operand(2)) {
     const Attrs &attrs = x->op()->attrs;
-    return b.matmul(x->op()->operand(1), x->op()->operand(0), !attrs.getInt("transpose_b", 0),
-                    !attrs.getInt("transpose_a", 0));
+    return productLike(*x->op(), b, x->op()->operand(1), x->op()->operand(0), !attrs.getInt("transpose_b", 0),
+                       !attrs.getInt("transpose_a", 0));
   }
   return nullptr;
 }
@@ -74,7 +83,15 @@ Value *simplifyMatMul(Op &op) {
     return nullptr;
   Builder b(op.graph(), &op);
   b.stampLike(op);
-  return b.matmul(operands[0], operands[1], transposed[0], transposed[1]);
+  return productLike(op, b, operands[0], operands[1], transposed[0], transposed[1]);
+}
+
+/// cast(cast(x)) => x, where a 16-bit float is widened and rounded again
+Value *simplifyCast(Op &op) {
+  Op *inner = op.operand(0)->op();
+  bool back = inner->is(kCast) && isHalf(op.result()->type().dtype) && inner->result()->type().dtype == DType::F32 &&
+              inner->operand(0)->type() == op.result()->type();
+  return back ? inner->operand(0) : nullptr;
 }
 
 /// The value that may stand for the op's result, null if there is none simpler.
@@ -85,6 +102,9 @@ Value *simplifyOp(Op &op) {
     return simplifyTranspose(op);
   if (op.is(kMatMul))
     return simplifyMatMul(op);
+  if (op.is(kCast))
+    if (Value *x = simplifyCast(op))
+      return x;
   Value *a = op.operand(0);
   bool sameType = a && op.numResults() == 1 && a->type() == op.result()->type();
   if (!sameType)

@@ -7,24 +7,33 @@
 
 namespace shardc {
 
-static BucketPart heldPart(const plan::Plan &plan, Executor &executor, const plan::Bucket &bucket, int32_t buffer,
-                           bool onlySliceIsValid) {
+static BucketPart heldPart(const plan::Plan &plan, Executor &executor, const plan::Bucket &bucket, uint32_t buffer,
+                           DType dtype, bool onlySliceIsValid = false) {
   const int64_t elements = bucket.elements(), slice = elements / std::max<int64_t>(plan.ranks(), 1);
-  const int64_t size = byteSize(DType(bucket.dtype())), begin = int64_t(executor.rank()) * slice;
+  const int64_t size = byteSize(dtype), begin = int64_t(executor.rank()) * slice;
   if (plan.buffers(buffer).bytes() < uint64_t(elements * size))
-    return {&executor, uint32_t(buffer), 0, begin, begin + slice};
+    return {&executor, buffer, 0, begin, begin + slice, dtype};
   if (onlySliceIsValid)
-    return {&executor, uint32_t(buffer), uint64_t(begin * size), begin, begin + slice};
-  return {&executor, uint32_t(buffer), 0, 0, elements};
+    return {&executor, buffer, uint64_t(begin * size), begin, begin + slice, dtype};
+  return {&executor, buffer, 0, 0, elements, dtype};
 }
 
 BucketPart heldParameters(const plan::Plan &plan, Executor &executor, const plan::Bucket &bucket) {
-  return heldPart(plan, executor, bucket, bucket.parameter_buffer(), /*onlySliceIsValid=*/false);
+  DType dtype = DType(bucket.dtype());
+  return bucket.has_master_buffer() ? heldPart(plan, executor, bucket, bucket.master_buffer(), wideType(dtype))
+                                    : heldPart(plan, executor, bucket, uint32_t(bucket.parameter_buffer()), dtype);
+}
+
+std::optional<BucketPart> heldRounded(const plan::Plan &plan, Executor &executor, const plan::Bucket &bucket) {
+  if (!bucket.has_master_buffer() || bucket.parameter_buffer() < 0)
+    return std::nullopt;
+  return heldPart(plan, executor, bucket, uint32_t(bucket.parameter_buffer()), DType(bucket.dtype()));
 }
 
 BucketPart heldGradients(const plan::Plan &plan, Executor &executor, const plan::Bucket &bucket) {
   bool onlySliceIsValid = plan.ranks() > 1 && plan.zero() == 1;
-  return heldPart(plan, executor, bucket, bucket.gradient_buffer(), onlySliceIsValid);
+  DType dtype = DType(bucket.has_gradient_dtype() ? bucket.gradient_dtype() : bucket.dtype());
+  return heldPart(plan, executor, bucket, uint32_t(bucket.gradient_buffer()), dtype, onlySliceIsValid);
 }
 
 namespace {
@@ -53,7 +62,7 @@ private:
 } // namespace
 
 llvm::Error visitBucket(const plan::Bucket &bucket, const BucketPart &held, Communicator &communicator, Visit visit) {
-  const int64_t elements = bucket.elements(), size = byteSize(DType(bucket.dtype()));
+  const int64_t elements = bucket.elements(), size = byteSize(held.dtype);
   const unsigned rank = communicator.rank();
   const bool isWhole = held.end - held.begin == elements;
   if (isWhole && rank != 0)

@@ -4,6 +4,7 @@
 
 #include "ir/plan/Plan.h"
 #include "runtime/Executor.h"
+#include <optional>
 
 namespace shardc {
 
@@ -15,6 +16,7 @@ struct BucketPart {
   uint32_t buffer;
   uint64_t offset; ///< bytes from the buffer's start to element `begin`
   int64_t begin, end;
+  DType dtype; ///< of the elements there
 
   /// Where element `begin` lies; null on a device.
   char *data() const {
@@ -23,9 +25,11 @@ struct BucketPart {
   }
 };
 
-/// The parameters that this rank's executor holds: the whole bucket or slice r, as the buffer's size says. Requires: the
-/// bucket has a parameter buffer.
+/// The parameters that this rank's executor holds: the whole bucket or slice r, as the buffer's size says. Of 16-bit parameters that are
+/// trained: their master.
 BucketPart heldParameters(const plan::Plan &plan, Executor &executor, const plan::Bucket &bucket);
+/// What this rank holds of the 16-bit parameters that are made of a master; nullopt: nothing, or there is no master.
+std::optional<BucketPart> heldRounded(const plan::Plan &plan, Executor &executor, const plan::Bucket &bucket);
 /// The gradients that are sums over all ranks once the micro-steps are done. Stage 0: all, else slice r. Requires: the
 /// bucket has a gradient buffer.
 BucketPart heldGradients(const plan::Plan &plan, Executor &executor, const plan::Bucket &bucket);

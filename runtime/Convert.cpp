@@ -51,4 +51,10 @@ void convertElements(const void *from, DType fromType, void *to, DType toType, i
     toFloat<double>(from, fromType, to, count);
 }
 
+void roundElements(const float *from, void *to, DType toType, int64_t count) {
+  uint16_t *target = static_cast<uint16_t *>(to);
+  for (int64_t i = 0; i < count; ++i)
+    target[i] = toType == DType::F16 ? floatToHalf(from[i]) : floatToBFloat(from[i]);
+}
+
 } // namespace shardc

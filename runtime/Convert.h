@@ -13,4 +13,7 @@ bool isConvertible(DType from, DType to);
 /// Converts `count` elements; `from` may be unaligned, `to` is not. Requires: isConvertible.
 void convertElements(const void *from, DType fromType, void *to, DType toType, int64_t count);
 
+/// To a 16-bit float, to nearest even.
+void roundElements(const float *from, void *to, DType toType, int64_t count);
+
 } // namespace shardc

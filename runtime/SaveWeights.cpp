@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/SaveWeights.h"
 #include "runtime/BucketSlices.h"
+#include "runtime/Convert.h"
 #include "runtime/Safetensors.h"
 #include "runtime/comm/Communicator.h"
 #include "llvm/Support/raw_ostream.h"
@@ -17,7 +18,7 @@ struct Content {
 };
 
 bool isWanted(const plan::Bucket &bucket, const plan::Parameter &parameter, Kind kind) {
-  return kind == Kind::Parameters ? bucket.parameter_buffer() >= 0
+  return kind == Kind::Parameters ? bucket.parameter_buffer() >= 0 || bucket.has_master_buffer()
                                   : bucket.gradient_buffer() >= 0 && parameter.trainable();
 }
 
@@ -31,7 +32,7 @@ Content contentOf(const plan::Plan &plan, Kind kind) {
                      return std::pair(a->bucket(), a->offset()) < std::pair(b->bucket(), b->offset());
                    });
   for (const plan::Parameter *parameter : content.parameters)
-    content.arrays.push_back({parameter->name(), DType(plan.buckets(parameter->bucket()).dtype()),
+    content.arrays.push_back({parameter->name(), wideType(DType(plan.buckets(parameter->bucket()).dtype())),
                               Dims(parameter->dims().begin(), parameter->dims().end())});
   return content;
 }
@@ -48,8 +49,20 @@ void writeScaled(llvm::raw_ostream &os, const char *data, int64_t count, double 
   }
 }
 
+/// 16-bit floats are written as f32.
+void writeWidened(llvm::raw_ostream &os, const char *data, int64_t count, DType dtype, double scale) {
+  float chunk[4096];
+  for (int64_t i = 0; i < count; i += 4096) {
+    int64_t n = std::min<int64_t>(4096, count - i);
+    convertElements(data + i * byteSize(dtype), dtype, chunk, DType::F32, n);
+    writeScaled<float>(os, reinterpret_cast<const char *>(chunk), n, scale);
+  }
+}
+
 void writeElements(llvm::raw_ostream &os, const char *data, int64_t count, DType dtype, double scale) {
-  if (scale == 1)
+  if (isHalf(dtype))
+    writeWidened(os, data, count, dtype, scale);
+  else if (scale == 1)
     os.write(data, count * byteSize(dtype));
   else if (dtype == DType::F32)
     writeScaled<float>(os, data, count, scale);
@@ -61,7 +74,6 @@ void writeElements(llvm::raw_ostream &os, const char *data, int64_t count, DType
 llvm::Error streamBucket(const plan::Plan &plan, Executor &executor, Communicator &communicator, int index, Kind kind,
                          llvm::ArrayRef<const plan::Parameter *> parameters, double scale, llvm::raw_ostream *os) {
   const plan::Bucket &bucket = plan.buckets(index);
-  DType dtype = DType(bucket.dtype());
   BucketPart held = kind == Kind::Parameters ? heldParameters(plan, executor, bucket)
                                              : heldGradients(plan, executor, bucket);
   auto write = [&](const char *data, int64_t first, int64_t count) {
@@ -71,7 +83,7 @@ llvm::Error streamBucket(const plan::Plan &plan, Executor &executor, Communicato
       begin = std::max(begin, first);
       end = std::min(end, first + count);
       if (begin < end)
-        writeElements(*os, data + (begin - first) * byteSize(dtype), end - begin, dtype, scale);
+        writeElements(*os, data + (begin - first) * byteSize(held.dtype), end - begin, held.dtype, scale);
     }
   };
   return visitBucket(bucket, held, communicator, write);

@@ -57,7 +57,7 @@ StartingWeights::StartingWeights(StartingWeights &&) = default;
 StartingWeights::~StartingWeights() = default;
 
 llvm::Expected<std::optional<StartingWeights::Value>> StartingWeights::find(const plan::Parameter &parameter) {
-  DType dtype = DType(plan_->buckets(parameter.bucket()).dtype());
+  DType dtype = wideType(DType(plan_->buckets(parameter.bucket()).dtype()));
   auto from = [](llvm::Expected<ElementSource> elements) -> llvm::Expected<std::optional<Value>> {
     if (!elements)
       return elements.takeError();
@@ -78,9 +78,9 @@ llvm::Expected<std::optional<StartingWeights::Value>> StartingWeights::find(cons
 
 llvm::Expected<StartingWeights> StartingWeights::open(const plan::Plan &plan, const WeightsOptions &options) {
   for (const plan::Bucket &bucket : plan.buckets())
-    if (DType(bucket.dtype()) != DType::F32 && DType(bucket.dtype()) != DType::F64)
+    if (!isFloat(DType(bucket.dtype())))
       return userError("plan: bucket \"" + bucket.name() + "\" has parameters of type " +
-                       toString(DType(bucket.dtype())) + ", wanted f32 or f64");
+                       toString(DType(bucket.dtype())) + ", wanted floats");
   StartingWeights weights(plan, options);
   bool fromModel = isModelFile(options.file, plan);
   if (fromModel) {
@@ -110,6 +110,16 @@ llvm::Expected<StartingWeights> StartingWeights::open(const plan::Plan &plan, co
 }
 
 void StartingWeights::write(int index, int64_t first, int64_t count, char *to, DType dtype) const {
+  if (isHalf(dtype)) { // as the master is rounded
+    constexpr int64_t kPiece = 1 << 14;
+    float piece[kPiece];
+    for (int64_t done = 0; done < count; done += kPiece) {
+      int64_t n = std::min(kPiece, count - done);
+      write(index, first + done, n, reinterpret_cast<char *>(piece), DType::F32);
+      roundElements(piece, to + done * byteSize(dtype), dtype, n);
+    }
+    return;
+  }
   const Value &value = values_[index];
   if (value.kind == Value::FromFile)
     copyElements(value.elements, first, count, to, dtype);
@@ -117,32 +127,38 @@ void StartingWeights::write(int index, int64_t first, int64_t count, char *to, D
     initialize(plan_->parameters(index), index, value.kind == Value::Zero ? 0 : deviation_, seed_, first, count, to, dtype);
 }
 
-llvm::Error StartingWeights::fill(Executor &executor) const {
+llvm::Error StartingWeights::fillPart(int index, const BucketPart &held, std::unique_ptr<char[]> &room) const {
   constexpr int64_t kPiece = 1 << 22; // elements on their way to a device
+  const plan::Parameter &parameter = plan_->parameters(index);
+  const int64_t start = parameter.offset(), begin = std::max(start, held.begin), size = byteSize(held.dtype);
+  const int64_t end = std::min(start + numElements(dimsOf(parameter)), held.end);
+  if (begin >= end)
+    return llvm::Error::success();
+  if (char *data = held.data()) {
+    write(index, begin - start, end - begin, data + (begin - held.begin) * size, held.dtype);
+    return llvm::Error::success();
+  }
+  if (!room)
+    room.reset(new char[kPiece * sizeof(double)]);
+  for (int64_t at = begin; at < end; at += kPiece) {
+    int64_t n = std::min(kPiece, end - at);
+    write(index, at - start, n, room.get(), held.dtype);
+    if (llvm::Error error =
+            held.executor->write(held.buffer, held.offset + (at - held.begin) * size, room.get(), n * size))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error StartingWeights::fill(Executor &executor) const {
   std::unique_ptr<char[]> room;
   for (int i = 0; i < plan_->parameters_size(); ++i) {
-    const plan::Parameter &parameter = plan_->parameters(i);
-    const plan::Bucket &bucket = plan_->buckets(parameter.bucket());
-    if (bucket.parameter_buffer() < 0)
-      continue;
-    BucketPart held = heldParameters(*plan_, executor, bucket);
-    DType dtype = DType(bucket.dtype());
-    const int64_t start = parameter.offset(), begin = std::max(start, held.begin), size = byteSize(dtype);
-    const int64_t end = std::min(start + numElements(dimsOf(parameter)), held.end);
-    if (begin >= end)
-      continue;
-    if (char *data = held.data()) {
-      write(i, begin - start, end - begin, data + (begin - held.begin) * size, dtype);
-      continue;
-    }
-    if (!room)
-      room.reset(new char[kPiece * sizeof(double)]);
-    for (int64_t at = begin; at < end; at += kPiece) {
-      int64_t n = std::min(kPiece, end - at);
-      write(i, at - start, n, room.get(), dtype);
-      if (llvm::Error error = executor.write(held.buffer, held.offset + (at - held.begin) * size, room.get(), n * size))
+    const plan::Bucket &bucket = plan_->buckets(plan_->parameters(i).bucket());
+    if (llvm::Error error = fillPart(i, heldParameters(*plan_, executor, bucket), room))
+      return error;
+    if (std::optional<BucketPart> rounded = heldRounded(*plan_, executor, bucket))
+      if (llvm::Error error = fillPart(i, *rounded, room))
         return error;
-    }
   }
   return llvm::Error::success();
 }

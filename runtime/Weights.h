@@ -12,6 +12,7 @@
 namespace shardc {
 
 class ModelFiles;
+struct BucketPart;
 
 /// Where starting values come from.
 struct WeightsOptions {
@@ -47,6 +48,8 @@ private:
     ElementSource elements;
   };
   StartingWeights(const plan::Plan &plan, const WeightsOptions &options);
+  /// Fills what `held` has of parameter `index`; `room`: on the way to a device, made when needed.
+  llvm::Error fillPart(int index, const BucketPart &held, std::unique_ptr<char[]> &room) const;
   /// Writes elements [first, first + count) of parameter `index`.
   void write(int index, int64_t first, int64_t count, char *to, DType dtype) const;
   /// nullopt: there are none.

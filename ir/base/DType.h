@@ -28,6 +28,9 @@ constexpr int64_t byteSize(DType type) {
 }
 
 constexpr bool isFloat(DType type) { return type <= DType::BF16; }
+constexpr bool isHalf(DType type) { return type == DType::F16 || type == DType::BF16; }
+/// What sums and statistics of such values are kept in: f32 for 16-bit floats, else the type itself.
+constexpr DType wideType(DType type) { return isHalf(type) ? DType::F32 : type; }
 
 /// "f32", "i64", "bool" ...: the spelling of both text forms.
 llvm::StringRef toString(DType type);

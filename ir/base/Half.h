@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IEEE half and bfloat16 to float and back, rounding to nearest even.
+// IEEE half and bfloat16 to float and back, and TF32, rounding to nearest even.
 #pragma once
 
 #include <bit>
@@ -23,6 +23,14 @@ inline float halfToFloat(uint16_t bits) {
   if (exponent == 0) // subnormal: mantissa * 2^-24
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(float(mantissa) * 0x1p-24f));
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+/// To 10 bits behind the leading one, to nearest even: what tensor cores take for f32.
+inline float roundToTf32(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7f800000) == 0x7f800000)
+    return value;
+  return std::bit_cast<float>((bits + 0xfff + ((bits >> 13) & 1)) & ~uint32_t(0x1fff));
 }
 
 inline uint16_t floatToHalf(float value) {

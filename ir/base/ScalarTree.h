@@ -46,9 +46,7 @@ private:
 };
 
 /// f16 and bf16 compute in f32.
-inline DType promoted(DType type) {
-  return type == DType::F16 || type == DType::BF16 ? DType::F32 : type;
-}
+inline DType promoted(DType type) { return wideType(type); }
 
 /// Writes nodes as code, equal instructions once.
 class Typer {

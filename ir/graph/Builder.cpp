@@ -116,7 +116,21 @@ void GradContext::setGrad(unsigned i, Value *gradient) {
   if (!needs(i))
     return;
   assert(!grads_[i] && "gradient set twice");
-  grads_[i] = gradient->type().dims == in(i)->type().dims ? gradient : sumTo(gradient, in(i)->type().dims);
+  const Type &type = op_.operand(i)->type();
+  if (op_.def().scalar && type.isFloat() && gradient->type().dtype != type.dtype) {
+    auto *same = llvm::find_if(widened_, [&](auto &pair) { return pair.second == gradient && pair.first->type().dtype == type.dtype; });
+    gradient = same != widened_.end() ? same->first : cast(gradient, type.dtype);
+  }
+  grads_[i] = gradient->type().dims == type.dims ? gradient : sumTo(gradient, type.dims);
+}
+
+Value *GradContext::seen(Value *value) {
+  if (!value || !op_.def().scalar || !isHalf(value->type().dtype))
+    return value;
+  for (auto [narrow, wide] : widened_)
+    if (narrow == value)
+      return wide;
+  return widened_.emplace_back(value, cast(value, DType::F32)).second;
 }
 
 } // namespace shardc

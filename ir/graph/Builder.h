@@ -55,16 +55,17 @@ private:
   Op *before_;
 };
 
-/// What one op's gradient rule sees: its operands, its results, the gradients of the results.
+/// What one op's gradient rule sees: its operands, its results, the gradients of the results. Of pointwise ops on 16-bit floats it sees all
+/// of them widened to f32, so that a gradient is rounded once, whatever steps its rule takes.
 class GradContext : public Builder {
 public:
   GradContext(Graph &graph, Op &op, llvm::ArrayRef<Value *> resultGrads, llvm::ArrayRef<bool> needed);
   Op &op() { return op_; }
   const Attrs &attrs() const { return op_.attrs; }
-  Value *in(unsigned i) const { return op_.operand(i); }
-  Value *out(unsigned i = 0) const { return op_.result(i); }
+  Value *in(unsigned i) { return seen(op_.operand(i)); }
+  Value *out(unsigned i = 0) { return seen(op_.result(i)); }
   /// Gradient of result i; null if nothing that reaches the loss uses it.
-  Value *dOut(unsigned i = 0) const { return resultGrads_[i]; }
+  Value *dOut(unsigned i = 0) { return seen(resultGrads_[i]); }
   /// Is the gradient of operand i wanted? A rule may skip the others.
   bool needs(unsigned i) const { return i < needed_.size() && needed_[i]; }
   /// Says the gradient of operand i (same dims as the operand, or broadcast ones: it is summed to fit).
@@ -72,7 +73,9 @@ public:
   Value *grad(unsigned i) const { return grads_[i]; }
 
 private:
+  Value *seen(Value *value);
   Op &op_;
+  llvm::SmallVector<std::pair<Value *, Value *>, 4> widened_; ///< of which value, by which cast
   llvm::SmallVector<Value *, 4> resultGrads_;
   llvm::SmallVector<bool, 4> needed_;
   llvm::SmallVector<Value *, 4> grads_;

@@ -40,6 +40,7 @@ void checkAttention(OpCheck &check, unsigned q, unsigned bias, unsigned mask) {
     check.number("fill");
   }
   check.number("scale");
+  check.flag("tf32");
   double dropout = check.number("dropout", 0);
   if (!(dropout >= 0 && dropout < 1))
     check.fail("attribute 'dropout': got " + llvm::Twine(std::to_string(dropout)) +
@@ -58,7 +59,7 @@ llvm::Expected<Types> infer(const Op &op) {
     return check.error();
   DType dtype = check.in(0).dtype;
   AttentionDims d(check.in(0).dims, check.in(1).dims, check.in(2).dims);
-  return check.done({Type(dtype, d.out()), Type(dtype, d.lse())});
+  return check.done({Type(dtype, d.out()), Type(wideType(dtype), d.lse())});
 }
 
 void gradient(GradContext &g) {
@@ -101,7 +102,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
                      "step runs");
   AttentionDims d = dimsOf(op, 0);
   double scale = numberOf(op, "scale");
-  std::vector<double> q = toDoubles(*in[0]), k = toDoubles(*in[1]), v = toDoubles(*in[2]), bias;
+  std::vector<double> q = productOperand(op, *in[0]), k = productOperand(op, *in[1]), v = productOperand(op, *in[2]), bias;
   Dims biasStrides(4, 0);
   if (in.size() > 3 && in[3]) {
     bias = toDoubles(*in[3]);
@@ -133,7 +134,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
             out[d.outAt(b, i, h) + c] += p[j] / sum * v[d.vAt(b, j, h) + c];
       }
   DType dtype = in[0]->dtype();
-  return Tensors{fromDoubles(dtype, d.out(), out), fromDoubles(dtype, d.lse(), lse)};
+  return Tensors{fromDoubles(dtype, d.out(), out), fromDoubles(wideType(dtype), d.lse(), lse)};
 }
 
 constexpr const char *kOperands[] = {"q", "k", "v", "bias?", "mask?"};

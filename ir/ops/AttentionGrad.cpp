@@ -22,8 +22,9 @@ llvm::Expected<Types> infer(const Op &op) {
   check.hasDims(0, d.out());
   check.hasDims(4, d.out());
   check.hasDims(5, d.lse());
-  for (unsigned i : {0u, 4u, 5u})
+  for (unsigned i : {0u, 4u})
     check.sameDType(1, i);
+  check.isStatisticOf(5, 1);
   Types types{check.in(1), check.in(2), check.in(3)};
   if (check.flag("bias_grad")) {
     if (check.has(6))
@@ -56,8 +57,8 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
                      "the step runs");
   AttentionDims d = dimsOf(op);
   double scale = numberOf(op, "scale");
-  std::vector<double> dout = toDoubles(*in[0]), q = toDoubles(*in[1]), k = toDoubles(*in[2]),
-                      v = toDoubles(*in[3]), out = toDoubles(*in[4]), lse = toDoubles(*in[5]);
+  std::vector<double> dout = productOperand(op, *in[0]), q = productOperand(op, *in[1]), k = productOperand(op, *in[2]),
+                      v = productOperand(op, *in[3]), out = toDoubles(*in[4]), lse = toDoubles(*in[5]);
   std::vector<double> dq(q.size()), dk(k.size()), dv(v.size()), bias, dbias;
   Dims strides(4, 0);
   if (in.size() > 6 && in[6]) {

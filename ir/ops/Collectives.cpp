@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communication between the ranks of a group, on flat arrays. Slice r of an array of n elements is [r, r + 1) * n / ranks.
-//   all_gather_start(slice: T[n], into?: T[n * ranks]) {ranks}  -> T[n * ranks]   every rank's slice, end to end
+//   all_gather_start(slice: S[n], into?: T[n * ranks]) {ranks, to} -> T[n * ranks] every rank's slice, end to end; S is T, or f32 where
+//                                                                                 attribute `to` says that T is a 16-bit float
 //   reduce_scatter_start(x: T[n * ranks]) {ranks, in_place}     -> T[n]           slice r of the sum over ranks
 //   all_reduce_start(x: T[n]) {ranks}                           -> T[n]           the sum over ranks, over x
 //   collective_done(y)                                          -> y              from here on y may be used
 // With `into` the gather writes over that array, in which the slice may lie already; with in_place = 1 the reduced slice lies
-// over slice r of x. Results of a start must not be used but by its done; sums run in rank order.
+// over slice r of x. A slice that `to` rounds is first written to slice r of the result. Results of a start must not be used but by its done; sums run in rank order.
 #include "ir/base/Error.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
@@ -28,9 +29,17 @@ llvm::Expected<Types> inferAllGather(const Op &op) {
   int64_t ranks = checkFlat(check);
   if (check.failed())
     return check.error();
-  Type type(check.in(0).dtype, {check.in(0).dim(0) * ranks});
+  DType dtype = check.in(0).dtype;
+  if (check.hasAttr("to")) {
+    std::optional<DType> to = parseDType(check.text("to"));
+    if (!to || !isHalf(*to) || dtype != wideType(*to))
+      check.fail("attribute 'to': got '" + check.text("to") + "', wanted a 16-bit float, for a slice of f32");
+    else
+      dtype = *to;
+  }
+  Type type(dtype, {check.in(0).dim(0) * ranks});
   if (check.has(1)) {
-    check.sameDType(0, 1);
+    check.isType(1, type.dtype);
     check.hasDims(1, type.dims);
   }
   return check.done({type});
@@ -69,7 +78,7 @@ llvm::Expected<Types> inferDone(const Op &op) {
 llvm::Expected<Tensors> evaluateAlone(const Op &op, TensorArgs in) {
   if (op.attrs.getInt("ranks", 1) != 1)
     return userError(op.mnemonic() + llvm::Twine(": needs the values of all ranks"));
-  return Tensors{*in[0]};
+  return Tensors{fromDoubles(op.result()->type().dtype, in[0]->dims(), toDoubles(*in[0]))};
 }
 
 /// Bytes of memory read and written; those on the wire are the machine model's business.

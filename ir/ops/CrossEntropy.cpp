@@ -29,7 +29,7 @@ llvm::Expected<Types> infer(const Op &op) {
   checkLogits(check, 0);
   if (check.failed())
     return check.error();
-  DType dtype = check.in(0).dtype;
+  DType dtype = wideType(check.in(0).dtype);
   Type scalar(dtype, {});
   return check.done({scalar, scalar, scalar, Type(dtype, {check.in(0).dims[0]})});
 }
@@ -73,7 +73,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
     count += 1;
     correct += top - x == label;
   }
-  DType dtype = in[0]->dtype();
+  DType dtype = wideType(in[0]->dtype());
   return Tensors{Tensor::splat(dtype, {}, sum), Tensor::splat(dtype, {}, count),
                  Tensor::splat(dtype, {}, correct), fromDoubles(dtype, {rows}, lse)};
 }
@@ -85,8 +85,8 @@ llvm::Expected<Types> inferGrad(const Op &op) {
     return check.error();
   check.hasDims(0, {});
   check.hasDims(3, {check.in(1).dims[0]});
-  check.sameDType(1, 0);
-  check.sameDType(1, 3);
+  check.isStatisticOf(0, 1);
+  check.isStatisticOf(3, 1);
   return check.done({check.in(1)});
 }
 

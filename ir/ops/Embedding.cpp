@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a table by id (negative ids count from the end), and its gradient, which adds rows up by
-// id, in the order of the ids: the same sum in every run.
+// id, in the order of the ids: the same sum in every run. wide = 1 leaves the sums of 16-bit rows unrounded, f32.
 #include "ir/base/Movement.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
@@ -51,18 +51,19 @@ llvm::Expected<Types> inferGrad(const Op &op) {
   Dims dims = ids.dims;
   dims.push_back(dy.dim(-1));
   check.hasDims(0, dims);
-  Type table(dy.dtype, {rows, dy.dim(-1)});
-  if (check.has(2)) {
-    check.sameDType(0, 2);
-    check.hasDims(2, table.dims);
-  }
-  return check.done({table});
+  Dims table{rows, dy.dim(-1)};
+  DType dtype = checkSumType(check, 0, 2, table);
+  return check.done({Type(dtype, table)});
 }
 
 llvm::Expected<Tensors> evaluateGrad(const Op &op, TensorArgs in) {
   const Type &type = op.result()->type();
   Tensor table = in.size() > 2 && in[2] ? copyOf(*in[2]) : Tensor(type.dtype, type.dims);
-  int64_t bad = gatherGrad(table.mutableData<char>(), in[0]->bytes(), AxisView(type.dims, 0),
+  std::optional<Tensor> wide; // where sums are left unrounded
+  if (in[0]->dtype() != type.dtype)
+    wide = fromDoubles(type.dtype, in[0]->dims(), toDoubles(*in[0]));
+  const Tensor &dy = wide ? *wide : *in[0];
+  int64_t bad = gatherGrad(table.mutableData<char>(), dy.bytes(), AxisView(type.dims, 0),
                            {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()}, type.dtype);
   if (bad != kAllInRange)
     return indexError(*in[1], bad, "one of " + std::to_string(type.dims[0]) + " rows");

@@ -160,6 +160,8 @@ void OpCheck::isType(unsigned i, DType dtype) {
     fail("operand " + nameOf(i) + ": got " + toString(in(i).dtype) + ", wanted " + toString(dtype));
 }
 
+void OpCheck::isStatisticOf(unsigned i, unsigned j) { isType(i, wideType(in(j).dtype)); }
+
 void OpCheck::hasDims(unsigned i, llvm::ArrayRef<int64_t> dims) {
   if (llvm::ArrayRef<int64_t>(in(i).dims) != dims)
     fail("operand " + nameOf(i) + ": got dims " + formatDims(in(i).dims) + ", wanted " +
@@ -176,6 +178,15 @@ void OpCheck::sameDType(unsigned i, unsigned j) {
   if (in(i).dtype != in(j).dtype)
     fail("element types differ: got " + nameOf(i) + " " + toString(in(i).dtype) + " and " +
          nameOf(j) + " " + toString(in(j).dtype) + ", wanted equal ones");
+}
+
+DType checkSumType(OpCheck &check, unsigned like, unsigned acc, llvm::ArrayRef<int64_t> dims) {
+  DType dtype = check.flag("wide") ? wideType(check.in(like).dtype) : check.in(like).dtype;
+  if (check.has(acc)) {
+    check.isType(acc, dtype);
+    check.hasDims(acc, dims);
+  }
+  return dtype;
 }
 
 std::optional<Dims> broadcastDims(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {

@@ -24,6 +24,7 @@ public:
   double number(llvm::StringRef attr);
   double number(llvm::StringRef attr, double otherwise);
   llvm::StringRef text(llvm::StringRef attr);
+  bool hasAttr(llvm::StringRef attr) const { return op_.attrs.has(attr); }
   Ints ints(llvm::StringRef attr);
   Ints ints(llvm::StringRef attr, int64_t count); ///< exactly so many
   /// In [0, rank); a negative one counts from the end.
@@ -35,6 +36,7 @@ public:
   void isFloatOrInt(unsigned i); ///< not bool
   void isIndex(unsigned i);      ///< i32 or i64
   void isType(unsigned i, DType dtype);
+  void isStatisticOf(unsigned i, unsigned j); ///< of wideType(type of j)
   void hasDims(unsigned i, llvm::ArrayRef<int64_t> dims);
   void hasRank(unsigned i, int64_t rank);
   void sameDType(unsigned i, unsigned j);
@@ -63,6 +65,10 @@ llvm::Expected<Types> inferComparison(const Op &op);
 llvm::Expected<Types> inferSame(const Op &op);
 /// Like inferSame, operand 0 must be float.
 llvm::Expected<Types> inferSameFloat(const Op &op);
+
+/// The result type of an op that may add to operand `acc` in place and may leave 16-bit floats' sums unrounded: with attribute wide = 1
+/// f32, else the type of operand `like`. Operand `acc`, where present, has it too.
+DType checkSumType(OpCheck &check, unsigned like, unsigned acc, llvm::ArrayRef<int64_t> dims);
 
 /// The attribute `reduction` of a scatter: none, add, mul, max or min.
 void checkReduction(OpCheck &check);

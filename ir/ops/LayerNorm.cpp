@@ -17,14 +17,17 @@ llvm::Expected<Types> infer(const Op &op) {
       check.sameDType(0, i);
       check.hasDims(i, dims.row);
     }
-  Type row(check.in(0).dtype, dims.rows);
+  Type row(wideType(check.in(0).dtype), dims.rows);
   return check.done({check.in(0), row, row});
 }
 
 // mean and rstd may be read by others too, if the model exports them.
 void gradient(GradContext &g) {
   Value *x = g.in(0), *mean = g.out(1), *rstd = g.out(2), *dx = nullptr;
-  auto add = [&](Value *part) { dx = dx ? g.add(dx, part) : g.expand(part, x->type().dims); };
+  auto add = [&](Value *part) {
+    part = g.cast(part, x->type().dtype);
+    dx = dx ? g.add(dx, part) : g.expand(part, x->type().dims);
+  };
   if (g.dOut(0)) {
     bool affine = g.needs(1) || g.needs(2);
     llvm::Expected<Op *> made =
@@ -41,7 +44,7 @@ void gradient(GradContext &g) {
     if (g.dOut(1))
       add(perRow(g, g.scale(g.dOut(1), 1 / n)));
     if (g.dOut(2))
-      add(rstdGradient(g, g.dOut(2), rstd, g.sub(x, perRow(g, mean))));
+      add(rstdGradient(g, g.dOut(2), rstd, g.sub(g.cast(x, mean->type().dtype), perRow(g, mean))));
   }
   if (dx)
     g.setGrad(0, dx);
@@ -72,8 +75,8 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
     for (size_t i = 0; i < n; ++i)
       x[i] = (x[i] - mean[r]) * rstd[r] * scale[i] + bias[i];
   }
-  return Tensors{fromDoubles(type.dtype, type.dims, y), fromDoubles(type.dtype, dims.rows, mean),
-                 fromDoubles(type.dtype, dims.rows, rstd)};
+  return Tensors{fromDoubles(type.dtype, type.dims, y), fromDoubles(wideType(type.dtype), dims.rows, mean),
+                 fromDoubles(wideType(type.dtype), dims.rows, rstd)};
 }
 
 // Results dx and, if affine, dscale and dbias.
@@ -85,8 +88,11 @@ llvm::Expected<Types> inferGrad(const Op &op) {
   check.hasDims(3, dims.rows);
   if (check.has(4))
     check.hasDims(4, dims.row);
-  for (unsigned i = 1; i < op.numOperands(); ++i)
-    check.sameDType(0, i);
+  check.sameDType(0, 1);
+  check.isStatisticOf(2, 0);
+  check.isStatisticOf(3, 0);
+  if (check.has(4))
+    check.sameDType(0, 4);
   Type row(check.in(0).dtype, dims.row);
   Types types{check.in(0)};
   if (check.flag("affine"))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = op(a) op(b) [+ acc], op transposing the last two dims where asked; the leading (batch) dims
-// broadcast. `acc` is added to in place.
+// broadcast. `acc` is added to in place. wide = 1 leaves the sums over 16-bit operands unrounded, f32;
+// tf32 = 1: f32 operands are rounded to 10 bits behind the leading one.
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
@@ -14,6 +15,7 @@ llvm::Expected<Types> infer(const Op &op) {
   OpCheck check(op);
   const Type &a = check.in(0), &b = check.in(1);
   bool ta = check.flag("transpose_a"), tb = check.flag("transpose_b");
+  check.flag("tf32");
   check.sameDType(0, 1);
   check.isFloatOrInt(0);
   for (unsigned i = 0; i < 2; ++i)
@@ -35,11 +37,8 @@ llvm::Expected<Types> infer(const Op &op) {
     return check.error();
   dims->push_back(a.dim(ta ? -1 : -2));
   dims->push_back(b.dim(tb ? -2 : -1));
-  if (check.has(2)) {
-    check.sameDType(0, 2);
-    check.hasDims(2, *dims);
-  }
-  return check.done({Type(a.dtype, *dims)});
+  DType dtype = checkSumType(check, 0, 2, *dims);
+  return check.done({Type(dtype, *dims)});
 }
 
 /// [.., M, K] as [.. * M, K]: one product instead of a batch of them.
@@ -51,10 +50,16 @@ Value *flattened(GradContext &g, Value *value) {
 // With y = A B: dA = dy B^T, dB = A^T dy; where an operand came transposed, its gradient is the
 // transpose of these. Broadcast batches are summed, for a shared B (a weight) inside the product.
 void gradient(GradContext &g) {
-  Value *a = g.in(0), *b = g.in(1), *dy = g.dOut();
+  Value *a = g.in(0), *b = g.in(1), *dy = g.cast(g.dOut(), a->type().dtype);
   bool ta = g.attrs().getInt("transpose_a", 0), tb = g.attrs().getInt("transpose_b", 0);
+  auto product = [&](Value *x, Value *y, bool tx, bool ty) {
+    Value *made = g.matmul(x, y, tx, ty);
+    if (g.attrs().has("tf32"))
+      made->op()->attrs.set("tf32", g.attrs().getInt("tf32"));
+    return made;
+  };
   if (g.needs(0))
-    g.setGrad(0, ta ? g.matmul(b, dy, tb, true) : g.matmul(dy, b, false, !tb));
+    g.setGrad(0, ta ? product(b, dy, tb, true) : product(dy, b, false, !tb));
   if (g.needs(1)) {
     llvm::ArrayRef<int64_t> bDims = b->type().dims;
     bool shared = numElements(batchOf(bDims)) == 1 && !ta && a->type().rank() > 2;
@@ -62,7 +67,7 @@ void gradient(GradContext &g) {
       a = flattened(g, a);
       dy = flattened(g, dy);
     }
-    Value *db = tb ? g.matmul(dy, a, true, ta) : g.matmul(a, dy, !ta, false);
+    Value *db = tb ? product(dy, a, true, ta) : product(a, dy, !ta, false);
     g.setGrad(1, shared ? g.reshape(db, bDims) : db);
   }
   if (g.needs(2))
@@ -85,7 +90,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   llvm::ArrayRef<int64_t> batch = batchOf(type.dims);
   Dims strideA = broadcastStrides(batchOf(in[0]->dims()), batch),
        strideB = broadcastStrides(batchOf(in[1]->dims()), batch), strideY = rowMajorStrides(batch);
-  std::vector<double> a = toDoubles(*in[0]), b = toDoubles(*in[1]);
+  std::vector<double> a = productOperand(op, *in[0]), b = productOperand(op, *in[1]);
   std::vector<double> y =
       in.size() > 2 && in[2] ? toDoubles(*in[2]) : std::vector<double>(type.numElements());
   for (int64_t p = 0, products = numElements(batch); p < products && !y.empty(); ++p) {

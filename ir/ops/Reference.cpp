@@ -15,6 +15,14 @@ std::vector<double> toDoubles(const Tensor &tensor) {
   return values;
 }
 
+std::vector<double> productOperand(const Op &op, const Tensor &tensor) {
+  std::vector<double> values = toDoubles(tensor);
+  if (op.attrs.getInt("tf32", 0) && tensor.dtype() == DType::F32)
+    for (double &value : values)
+      value = roundToTf32(float(value));
+  return values;
+}
+
 template <typename T> static void store(Tensor &tensor, llvm::ArrayRef<double> values) {
   T *out = tensor.mutableData<T>();
   for (size_t i = 0; i < values.size(); ++i)

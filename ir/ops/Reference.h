@@ -15,6 +15,8 @@ using TensorArgs = llvm::ArrayRef<const Tensor *>;
 
 /// Elements as double.
 std::vector<double> toDoubles(const Tensor &tensor);
+/// An operand of a product: rounded to TF32 where attribute tf32 = 1 says so.
+std::vector<double> productOperand(const Op &op, const Tensor &tensor);
 /// A tensor of `values`, rounded to the dtype.
 Tensor fromDoubles(DType dtype, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<double> values);
 

@@ -14,7 +14,7 @@ llvm::Expected<Types> infer(const Op &op) {
   NormDims dims = checkNorm(check, 0, /*hasEps=*/true);
   check.sameDType(0, 1);
   check.hasDims(1, dims.row);
-  return check.done({check.in(0), Type(check.in(0).dtype, dims.rows)});
+  return check.done({check.in(0), Type(wideType(check.in(0).dtype), dims.rows)});
 }
 
 void gradient(GradContext &g) {
@@ -29,7 +29,7 @@ void gradient(GradContext &g) {
       g.setGrad(1, op->result(1));
   }
   if (g.dOut(1) && x->type().numElements() != 0) {
-    Value *part = rstdGradient(g, g.dOut(1), rstd, x);
+    Value *part = g.cast(rstdGradient(g, g.dOut(1), rstd, g.cast(x, rstd->type().dtype)), x->type().dtype);
     dx = dx ? g.add(dx, part) : part;
   }
   if (dx)
@@ -54,7 +54,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
     for (size_t i = 0; i < n; ++i)
       x[i] = x[i] * rstd[r] * scale[i];
   }
-  return Tensors{fromDoubles(type.dtype, type.dims, y), fromDoubles(type.dtype, dims.rows, rstd)};
+  return Tensors{fromDoubles(type.dtype, type.dims, y), fromDoubles(wideType(type.dtype), dims.rows, rstd)};
 }
 
 // Results dx and, if affine, dscale.
@@ -64,8 +64,9 @@ llvm::Expected<Types> inferGrad(const Op &op) {
   check.hasDims(1, check.in(0).dims);
   check.hasDims(2, dims.rows);
   check.hasDims(3, dims.row);
-  for (unsigned i = 1; i < op.numOperands(); ++i)
-    check.sameDType(0, i);
+  check.sameDType(0, 1);
+  check.isStatisticOf(2, 0);
+  check.sameDType(0, 3);
   Types types{check.in(0)};
   if (check.flag("affine"))
     types.push_back(Type(check.in(0).dtype, dims.row));

@@ -9,9 +9,10 @@ namespace shardc::check {
 
 /// What a buffer holds of a bucket.
 struct Holding {
-  enum Role : uint8_t { None, Parameters, Gradients, State } role = None;
+  enum Role : uint8_t { None, Parameters, Gradients, State, Master } role = None;
   bool slice = false; ///< slice r only
   uint32_t bucket = 0;
+  DType dtype = DType::F32; ///< of its elements
 };
 
 class Holdings {
@@ -29,8 +30,10 @@ private:
   std::vector<Holding> list_;
 };
 
-/// Bytes of the bucket, whole, or of a slice.
-uint64_t bucketBytes(const plan::Plan &plan, const plan::Bucket &bucket, bool slice);
+/// Element types of what the table names; Gradients: of the buffer that is kept.
+DType elementType(const plan::Bucket &bucket, Holding::Role role);
+/// Bytes of the bucket in that type, whole, or of a slice.
+uint64_t bucketBytes(const plan::Plan &plan, const plan::Bucket &bucket, DType dtype, bool slice);
 /// Is the operand all of a buffer that holds a bucket or a slice of it?
 bool isAllOf(const plan::Plan &plan, const plan::Ref &ref);
 

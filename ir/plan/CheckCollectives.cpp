@@ -30,7 +30,12 @@ public:
     if (int64_t ranks = number("ranks", 0); ranks != int64_t(plan_.ranks()))
       return fail("attribute 'ranks': got " + Twine(ranks) + ", wanted " + Twine(plan_.ranks()));
     const plan::Ref &in = c_.inputs(0), &out = c_.outputs(0);
-    if (!isFlat(in) || !isFlat(out) || in.dtype() != out.dtype())
+    const plan::Attr *to = findAttr(c_.attrs(), "to"); // a gather that rounds
+    DType dtype = DType(out.dtype());
+    bool rounds = isGather(c_) && to;
+    if (rounds && (!isHalf(dtype) || toString(dtype) != to->s()))
+      return fail("attribute 'to': got '" + to->s() + "', wanted the 16-bit type of the result");
+    if (!isFlat(in) || !isFlat(out) || DType(in.dtype()) != (rounds ? wideType(dtype) : dtype))
       return fail("operands: wanted flat arrays of one element type");
     return isGather(c_)          ? checkGather(in, out)
            : isReduceScatter(c_) ? checkReduction(in, out)

@@ -40,19 +40,20 @@ public:
     if (bytes.empty())
       return Error::success();
     const plan::Bucket &bucket = plan_.buckets(holding.bucket);
-    if (holding.role != Holding::State && ref.dtype() != bucket.dtype())
+    if (holding.role != Holding::State && ref.dtype() != uint32_t(holding.dtype))
       return userError("element type: got " + Twine(ref.dtype()) + ", wanted " +
-                       Twine(bucket.dtype()) + " as its bucket " + bucket.name());
+                       Twine(unsigned(holding.dtype)) + " as its bucket " + bucket.name());
     bool whole = isAllOf(plan_, ref) || isRankSlice(ref, bucket);
+    bool inParts = holding.role == Holding::Parameters || holding.role == Holding::Gradients;
     if (whole ||
-        (!holding.slice && holding.role != Holding::State && !ref.rank_stride() &&
-         ((isInOneParameter(bytes, holding.bucket) && (write || saysPart(ref, bytes))) ||
-          (write && holding.role == Holding::Gradients && isFill(ref, bytes, holding.bucket)))))
+        (!holding.slice && inParts && !ref.rank_stride() &&
+         ((isInOneParameter(bytes, holding) && (write || saysPart(ref, bytes))) ||
+          (write && holding.role == Holding::Gradients && isFill(ref, bytes, holding)))))
       return Error::success();
     return userError(
         "bytes [" + Twine(bytes.begin) + ", " + Twine(bytes.end) + ") of " +
         describeBuffer(plan_, ref.buffer()) + ": wanted " +
-        (holding.slice || holding.role == Holding::State
+        (holding.slice || !inParts
              ? "all of it"
              : "one parameter (a part of it with strides), the whole bucket, or the rank's slice"));
   }
@@ -76,24 +77,25 @@ private:
   /// Slice r of a buffer that holds the whole bucket.
   bool isRankSlice(const plan::Ref &ref, const plan::Bucket &bucket) const {
     return ref.rank_stride() && touchedBytes(ref)->begin == 0 && !holdings_[ref.buffer()].slice &&
-           ref.rank_stride() == bucketBytes(plan_, bucket, /*slice=*/true);
+           ref.rank_stride() ==
+               bucketBytes(plan_, bucket, holdings_[ref.buffer()].dtype, /*slice=*/true);
   }
-  uint64_t size(uint32_t bucket) const { return byteSize(DType(plan_.buckets(bucket).dtype())); }
 
-  bool isInOneParameter(Range bytes, uint32_t bucket) const {
-    ArrayRef<Range> list = members_[bucket];
-    auto next = llvm::upper_bound(list, bytes.begin / size(bucket),
+  bool isInOneParameter(Range bytes, const Holding &holding) const {
+    ArrayRef<Range> list = members_[holding.bucket];
+    uint64_t size = byteSize(holding.dtype);
+    auto next = llvm::upper_bound(list, bytes.begin / size,
                                   [](uint64_t at, Range r) { return at < r.begin; });
-    return next != list.begin() && bytes.end <= std::prev(next)->end * size(bucket);
+    return next != list.begin() && bytes.end <= std::prev(next)->end * size;
   }
 
   /// What no gradient covers is filled: from border to border of parameters.
-  bool isFill(const plan::Ref &ref, Range bytes, uint32_t bucket) const {
+  bool isFill(const plan::Ref &ref, Range bytes, const Holding &holding) const {
+    uint64_t size = byteSize(holding.dtype);
     auto isBorder = [&](uint64_t at) {
-      return at == 0 || at == plan_.buckets(bucket).elements() * size(bucket) ||
-             any_of(members_[bucket], [&](Range r) {
-               return at == r.begin * size(bucket) || at == r.end * size(bucket);
-             });
+      return at == 0 || at == plan_.buckets(int(holding.bucket)).elements() * size ||
+             any_of(members_[holding.bucket],
+                    [&](Range r) { return at == r.begin * size || at == r.end * size; });
     };
     return elementsAreDisjoint(ref) && isDense(ref) && isBorder(bytes.begin) && isBorder(bytes.end);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/base/Error.h"
 #include "ir/base/Tensor.h"
-#include "ir/plan/Check.h"
+#include "ir/plan/CheckBuckets.h"
 #include "ir/plan/Scalars.h"
 #include "llvm/ADT/Twine.h"
 #include <set>
@@ -26,40 +26,56 @@ Error checkHolder(const plan::Plan &plan, const Twine &what, int64_t buffer, pla
   return Error::success();
 }
 
+/// Trained 16-bit parameters have a master, and it alone may be kept at stage 3; their gradients may be wider than they.
+Error checkTypes(const plan::Bucket &b, const std::string &what) {
+  DType dtype = DType(b.dtype());
+  if (b.has_master_buffer() != (isHalf(dtype) && b.gradient_buffer() >= 0))
+    return userError(what + ": master: wanted one for 16-bit parameters that are trained, and only there");
+  if (b.has_gradient_dtype() &&
+      (b.gradient_buffer() < 0 || b.gradient_dtype() != unsigned(wideType(dtype))))
+    return userError(what + ": element type of gradients: got " + Twine(b.gradient_dtype()) +
+                     ", wanted " + Twine(unsigned(wideType(dtype))));
+  return Error::success();
+}
+
 Error checkBuckets(const plan::Plan &plan, std::set<uint32_t> &taken) {
   for (int i = 0; i < plan.buckets_size(); ++i) {
     const plan::Bucket &b = plan.buckets(i);
     std::string what = "bucket " + b.name();
     if (b.dtype() >= kNumDTypes)
       return userError(what + ": no such element type: got " + Twine(b.dtype()));
-    uint64_t size = byteSize(DType(b.dtype()));
     if (b.elements() > uint64_t(1) << 46 || b.decay_end() > b.elements() ||
         b.elements() % plan.ranks())
       return userError(what + ": elements: got " + Twine(b.elements()) + ", decay_end " +
                        Twine(b.decay_end()));
     // Optimizer state is cut over the ranks from stage 1 on, gradients from 2, parameters from 3.
-    auto bytes = [&](unsigned stage) {
-      return b.elements() * size / (stageOf(plan) >= stage ? plan.ranks() : 1);
-    };
-    auto take = [&](int64_t buffer, plan::BufferKind kind, unsigned stage,
+    auto take = [&](int64_t buffer, plan::BufferKind kind, Holding::Role role, unsigned stage,
                     bool persistent) -> Error {
-      if (Error error = checkHolder(plan, what, buffer, kind, bytes(stage), persistent))
+      uint64_t bytes = bucketBytes(plan, b, elementType(b, role), stageOf(plan) >= stage);
+      if (Error error = checkHolder(plan, what, buffer, kind, bytes, persistent))
         return error;
-      if (uint64_t got = plan.buffers(int(buffer)).bytes(); got != bytes(stage))
+      if (uint64_t got = plan.buffers(int(buffer)).bytes(); got != bytes)
         return userError(what + ": " + describeBuffer(plan, uint32_t(buffer)) + ": size: got " +
-                         Twine(got) + " bytes, wanted " + Twine(bytes(stage)) + " at stage " +
+                         Twine(got) + " bytes, wanted " + Twine(bytes) + " at stage " +
                          Twine(stageOf(plan)));
       if (!taken.insert(uint32_t(buffer)).second)
         return userError(what + ": " + describeBuffer(plan, uint32_t(buffer)) + " is used twice");
       return Error::success();
     };
-    if (Error error = take(b.parameter_buffer(), plan::PARAMETER, 3, true))
+    if (Error error = checkTypes(b, what))
       return error;
+    if (!(b.parameter_buffer() == -1 && b.has_master_buffer() && stageOf(plan) >= 3))
+      if (Error error =
+              take(b.parameter_buffer(), plan::PARAMETER, Holding::Parameters, 3, true))
+        return error;
+    if (b.has_master_buffer())
+      if (Error error = take(b.master_buffer(), plan::OPTIMIZER_STATE, Holding::Master, 1, true))
+        return error;
     if (b.gradient_buffer() != -1)
-      if (Error error = take(b.gradient_buffer(), plan::GRADIENT, 2, false))
+      if (Error error = take(b.gradient_buffer(), plan::GRADIENT, Holding::Gradients, 2, false))
         return error;
     for (uint32_t state : b.state_buffers())
-      if (Error error = take(state, plan::OPTIMIZER_STATE, 1, true))
+      if (Error error = take(state, plan::OPTIMIZER_STATE, Holding::State, 1, true))
         return error;
   }
   return Error::success();

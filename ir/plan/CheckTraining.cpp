@@ -115,9 +115,13 @@ private:
     const plan::Program &program = plan_.programs(p);
     if (bucket_.gradient_buffer() >= 0 && !writersOf(program, bucket_.gradient_buffer()).empty())
       return fail(p, "writes gradients, wanted it to read them only");
-    SmallVector<int> updates, gathers;
-    for (int i : writersOf(program, bucket_.parameter_buffer()))
-      (isGather(program.commands(i)) ? gathers : updates).push_back(i);
+    SmallVector<int> updates, gathers, roundings;
+    bool master = bucket_.has_master_buffer();
+    if (master)
+      updates = writersOf(program, bucket_.master_buffer());
+    if (bucket_.parameter_buffer() >= 0)
+      for (int i : writersOf(program, bucket_.parameter_buffer()))
+        (isGather(program.commands(i)) ? gathers : master ? roundings : updates).push_back(i);
     size_t wanted = bucket_.gradient_buffer() >= 0;
     if (updates.size() != wanted)
       return fail(p, "got " + Twine(updates.size()) +
@@ -127,9 +131,26 @@ private:
       return fail(p, "got " + Twine(gathers.size()) + " gathers of its parameters, wanted " +
                          Twine(sliced ? wanted : 0));
     for (int i : gathers)
-      if (!isAllOf(plan_, program.commands(i).outputs(0)))
-        return fail(p, describe(plan_, p, i) + ": wanted to gather the whole bucket");
+      if (!isAllOf(plan_, program.commands(i).outputs(0)) || (master && i < updates.front()))
+        return fail(p, describe(plan_, p, i) + ": wanted to gather the whole bucket" +
+                           (master ? " after its update" : ""));
+    if (roundings.size() != (master && stage_ == 0 ? wanted : 0))
+      return fail(p, "got " + Twine(roundings.size()) + " roundings of its master, wanted " +
+                         Twine(master && stage_ == 0 ? wanted : 0));
+    for (int i : roundings)
+      if (Error error = checkRounding(p, i, updates.front()))
+        return error;
     return wanted ? checkUpdateCommand(p, updates.front()) : Error::success();
+  }
+
+  /// Stage 0: 16-bit parameters are made of the updated master, all of them, of nothing else.
+  Error checkRounding(int p, int index, int update) const {
+    const plan::Command &c = plan_.programs(p).commands(index);
+    bool right = index > update && c.inputs_size() == 1 && c.outputs_size() == 1 &&
+                 !c.inputs(0).absent() && c.inputs(0).buffer() == bucket_.master_buffer() &&
+                 isAllOf(plan_, c.inputs(0)) && isAllOf(plan_, c.outputs(0));
+    return right ? Error::success()
+                 : fail(p, describe(plan_, p, index) + ": wanted it to round the updated master");
   }
 
   /// Parameters, gradients and state of this bucket and no other: all of each, or slice r.

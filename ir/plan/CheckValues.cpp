@@ -96,7 +96,10 @@ public:
       known.clear();
     auto whole = [&](uint32_t b) { written_[b].add({0, plan_.buffers(b).bytes()}); };
     for (const plan::Bucket &bucket : plan_.buckets()) {
-      whole(bucket.parameter_buffer());
+      if (bucket.parameter_buffer() >= 0)
+        whole(bucket.parameter_buffer());
+      if (bucket.has_master_buffer())
+        whole(bucket.master_buffer());
       for (uint32_t state : bucket.state_buffers()) // zeros
         whole(state);
     }
@@ -129,11 +132,11 @@ public:
     // The next step begins with what this one leaves.
     if (program.name() == "update")
       for (const plan::Bucket &bucket : plan_.buckets())
-        if (uint32_t b = bucket.parameter_buffer();
-            !written_[b].coversWhole({0, plan_.buffers(b).bytes()}))
+        if (int32_t b = bucket.parameter_buffer();
+            b >= 0 && !written_[b].coversWhole({0, plan_.buffers(b).bytes()}))
           return userError("bucket " + bucket.name() +
                            ": after update each rank has only its slice of " +
-                           describeBuffer(plan_, b) + ": nothing gathers the others");
+                           describeBuffer(plan_, uint32_t(b)) + ": nothing gathers the others");
     return Error::success();
   }
 

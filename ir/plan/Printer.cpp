@@ -75,9 +75,15 @@ private:
     for (const plan::Bucket &b : plan_.buckets()) {
       os_ << "bucket " << quoted(b.name()) << ' ' << toString(DType(b.dtype())) << '['
           << b.elements() << "] decay=[0, " << b.decay_end()
-          << ") parameters=" << bufferName(b.parameter_buffer());
+          << ")";
+      if (b.parameter_buffer() >= 0)
+        os_ << " parameters=" << bufferName(b.parameter_buffer());
+      if (b.has_master_buffer())
+        os_ << " master=" << bufferName(b.master_buffer());
       if (b.gradient_buffer() >= 0)
         os_ << " gradients=" << bufferName(b.gradient_buffer());
+      if (b.has_gradient_dtype())
+        os_ << ':' << toString(DType(b.gradient_dtype()));
       for (uint32_t state : b.state_buffers())
         os_ << " state=" << bufferName(state);
       os_ << "\n";

@@ -194,6 +194,8 @@ private:
         json_.attribute("decay_end", b.decay_end());
         dtype("dtype", b.dtype());
         json_.attribute("trained", b.gradient_buffer() >= 0);
+        dtype("gradient_dtype", b.has_gradient_dtype() ? b.gradient_dtype() : b.dtype());
+        json_.attribute("master", b.has_master_buffer());
         json_.attribute("state_arrays", b.state_buffers_size());
       });
   }

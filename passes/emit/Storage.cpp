@@ -13,7 +13,9 @@ Storage::Storage(plan::Plan &plan, const Buckets &buckets, const CompileOptions 
   string("");
   scalars_ = add("scalars", plan::SCALAR, kNumScalars * sizeof(double), /*persistent=*/true, "");
   for (auto [i, bucket] : llvm::enumerate(buckets))
-    stateBuffer(Role::Parameter, i, zero::stateType(bucket, Role::Parameter, options).numBytes());
+    for (Role role : {Role::Parameter, Role::Master})
+      if (role == Role::Master ? zero::hasMaster(bucket) : zero::keepsParameters(bucket, options))
+        stateBuffer(role, i, zero::stateType(bucket, role, options).numBytes());
 }
 
 uint32_t Storage::string(llvm::StringRef text) {
@@ -45,7 +47,7 @@ uint32_t Storage::stateBuffer(Role role, int64_t bucket, int64_t bytes) {
   auto [found, isNew] = states_.try_emplace(zero::stateName(role, bucket), 0);
   if (isNew) {
     static constexpr plan::BufferKind kKinds[] = {plan::PARAMETER, plan::GRADIENT, plan::OPTIMIZER_STATE, plan::OPTIMIZER_STATE,
-                                                  plan::SCALAR};
+                                                  plan::SCALAR, plan::OPTIMIZER_STATE};
     std::string layer = bucket < 0 ? "" : buckets_[bucket].name;
     // Gradients are dead between update and the next backward pass.
     found->second = add((layer.empty() ? "" : layer + "/") + zero::toString(role).str(), kKinds[unsigned(role)], bytes,
@@ -141,7 +143,7 @@ void Storage::place(const Sequence &sequence) {
   const Graph &graph = *sequence.graph;
   for (auto [i, bucket] : llvm::enumerate(buckets_))
     for (const BucketMember &member : bucket.members)
-      if (const Value *value = graph.parameters[member.parameter].value)
+      if (const Value *value = graph.parameters[member.parameter].value; value && state(Role::Parameter, i))
         locations_[value] = {*state(Role::Parameter, i), member.offset * byteSize(bucket.dtype)};
   for (const Op &op : graph.ops())
     placeSource(op);

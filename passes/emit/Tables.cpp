@@ -3,7 +3,7 @@
 
 namespace shardc::emit {
 
-void writeBuckets(const Buckets &buckets, const Storage &storage, plan::Plan &plan) {
+void writeBuckets(const Buckets &buckets, const Storage &storage, const CompileOptions &options, plan::Plan &plan) {
   using zero::Role;
   for (auto [i, bucket] : llvm::enumerate(buckets)) {
     plan::Bucket &out = *plan.add_buckets();
@@ -11,9 +11,16 @@ void writeBuckets(const Buckets &buckets, const Storage &storage, plan::Plan &pl
     out.set_elements(bucket.elements);
     out.set_decay_end(bucket.decayEnd);
     out.set_dtype(unsigned(bucket.dtype));
-    out.set_parameter_buffer(*storage.state(Role::Parameter, i));
-    std::optional<uint32_t> gradient = storage.state(Role::Gradient, i);
-    out.set_gradient_buffer(gradient ? int32_t(*gradient) : -1);
+    auto index = [&](Role role) {
+      std::optional<uint32_t> state = storage.state(role, i);
+      return state ? int32_t(*state) : -1;
+    };
+    out.set_parameter_buffer(index(Role::Parameter));
+    if (int32_t master = index(Role::Master); master >= 0)
+      out.set_master_buffer(uint32_t(master));
+    out.set_gradient_buffer(index(Role::Gradient));
+    if (DType kept = options.keptGradientType(bucket.dtype); out.gradient_buffer() >= 0 && kept != bucket.dtype)
+      out.set_gradient_dtype(unsigned(kept));
     for (Role role : {Role::State0, Role::State1})
       if (std::optional<uint32_t> state = storage.state(role, i))
         out.add_state_buffers(*state);

@@ -6,7 +6,7 @@
 
 namespace shardc::emit {
 
-void writeBuckets(const Buckets &buckets, const Storage &storage, plan::Plan &plan);
+void writeBuckets(const Buckets &buckets, const Storage &storage, const CompileOptions &options, plan::Plan &plan);
 void writeParameters(const Graph &graph, const Buckets &buckets, plan::Plan &plan);
 /// Inputs of `graph` that the plan does not list yet.
 void writeInputs(const Graph &graph, const Storage &storage, plan::Plan &plan);

@@ -46,7 +46,8 @@ private:
       Builder b(graph_, &user);
       b.phase = user.phase;
       b.layer = b.place = layer_.str();
-      whole = collective(b, kAllGatherStart, {slice(bucket), nullptr}, options_, b.layer + ".gathered");
+      whole = collective(b, kAllGatherStart, {slice(bucket), nullptr}, options_, b.layer + ".gathered",
+                         gatherAttrs(buckets_[bucket]));
     }
     return viewOf(v, user);
   }
@@ -55,7 +56,8 @@ private:
     if (!slices_[bucket]) {
       Builder b(graph_, &graph_.ops().front());
       b.layer = b.place = buckets_[bucket].name;
-      slices_[bucket] = readState(b, Role::Parameter, stateType(buckets_[bucket], Role::Parameter, options_), bucket);
+      Role role = hasMaster(buckets_[bucket]) ? Role::Master : Role::Parameter;
+      slices_[bucket] = readState(b, role, stateType(buckets_[bucket], role, options_), bucket);
     }
     return slices_[bucket];
   }

@@ -42,7 +42,9 @@ private:
       return whole;
     }
     Value *slice = collective(b, kReduceScatterStart, {pack(b, bucket, nullptr)}, options_, bucket.name + ".gradient.slice");
-    return more_ ? b.add(readState(b, Role::Gradient, slice->type(), index), slice) : slice;
+    Type kept = stateType(bucket, Role::Gradient, options_);
+    slice = b.cast(slice, kept.dtype);
+    return more_ ? b.add(readState(b, Role::Gradient, kept, index), slice) : slice;
   }
 
   /// Gradients add to it all over the backward pass, so it is read at the very start.
@@ -65,7 +67,7 @@ private:
     if (offsets.empty() && into)
       return into; // nothing to add
     if (offsets.empty()) {
-      operands.push_back(b.expand(b.scalar(bucket.dtype, 0), {bucket.elements}));
+      operands.push_back(b.expand(b.scalar(options_.packedGradientType(bucket.dtype), 0), {bucket.elements}));
       offsets.push_back(0);
     }
     return b.make(kPack, operands, {{"offsets", offsets}, {"elements", bucket.elements}}, bucket.name + ".gradients");

@@ -5,7 +5,7 @@
 
 namespace shardc::zero {
 
-static constexpr llvm::StringLiteral kRoles[] = {"parameter", "gradient", "state0", "state1", "loss"};
+static constexpr llvm::StringLiteral kRoles[] = {"parameter", "gradient", "state0", "state1", "loss", "master"};
 static constexpr llvm::StringLiteral kPrefix = "state:", kRoleAttr = "role", kBucketAttr = "bucket";
 
 llvm::StringRef toString(Role role) { return kRoles[unsigned(role)]; }
@@ -36,14 +36,34 @@ bool isSliced(Role role, unsigned stage) {
   case Role::Parameter: return stage >= 3;
   case Role::Gradient: return stage >= 2;
   case Role::State0:
-  case Role::State1: return stage >= 1;
+  case Role::State1:
+  case Role::Master: return stage >= 1;
   case Role::Loss: return false;
   }
   llvm_unreachable("role");
 }
 
+static DType elementType(const Bucket &bucket, Role role, const CompileOptions &options) {
+  switch (role) {
+  case Role::Parameter: return bucket.dtype;
+  case Role::Gradient: return options.keptGradientType(bucket.dtype);
+  case Role::State0:
+  case Role::State1:
+  case Role::Loss:
+  case Role::Master: return wideType(bucket.dtype);
+  }
+  llvm_unreachable("role");
+}
+
+bool hasMaster(const Bucket &bucket) { return bucket.trainable && isHalf(bucket.dtype); }
+bool keepsParameters(const Bucket &bucket, const CompileOptions &options) { return options.stage() < 3 || !hasMaster(bucket); }
+
+Attrs gatherAttrs(const Bucket &bucket) {
+  return hasMaster(bucket) ? Attrs{{"to", toString(bucket.dtype).str()}} : Attrs();
+}
+
 Type stateType(const Bucket &bucket, Role role, const CompileOptions &options) {
-  return Type(bucket.dtype, {bucket.elements / (isSliced(role, options.stage()) ? int64_t(options.ranks) : 1)});
+  return Type(elementType(bucket, role, options), {bucket.elements / (isSliced(role, options.stage()) ? int64_t(options.ranks) : 1)});
 }
 
 Value *readState(Builder &b, Role role, const Type &type, int64_t bucket) {

@@ -13,7 +13,8 @@ class Builder;
 
 namespace shardc::zero {
 
-enum class Role : uint8_t { Parameter, Gradient, State0, State1, Loss };
+/// Master: what 16-bit parameters are rounded from, f32.
+enum class Role : uint8_t { Parameter, Gradient, State0, State1, Loss, Master };
 llvm::StringRef toString(Role role);
 
 /// "state:gradient:3"; the loss has no bucket: "state:loss".
@@ -26,6 +27,13 @@ std::pair<Role, int64_t> parseStateName(llvm::StringRef name);
 bool isSliced(Role role, unsigned stage);
 /// T[elements], or T[elements / ranks] where it is sliced.
 Type stateType(const Bucket &bucket, Role role, const CompileOptions &options);
+
+/// 16-bit parameters that are trained have a master.
+bool hasMaster(const Bucket &bucket);
+/// At stage 3 the master alone is kept.
+bool keepsParameters(const Bucket &bucket, const CompileOptions &options);
+/// Attributes of a gather of the bucket's parameters: it rounds a master's slice.
+Attrs gatherAttrs(const Bucket &bucket);
 
 /// A new `input` op where `b` stands.
 Value *readState(Builder &b, Role role, const Type &type, int64_t bucket = -1);

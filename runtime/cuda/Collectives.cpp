@@ -2,6 +2,7 @@
 // all_gather_start(slice, into?){ranks}, reduce_scatter_start(x){ranks, in_place}, all_reduce_start(x){ranks} on the stream that
 // issues them, on the communicator's channel of the command; collective_done() does nothing: its command's waits do. See
 // ir/ops/Collectives.cpp.
+#include "ir/base/Error.h"
 #include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/Kernel.h"
 #include <cassert>
@@ -67,7 +68,12 @@ BoundKernel bindCollective(Kind kind, const host::Binding &b, Device &device) {
 
 } // namespace
 
-BoundKernel bindAllGather(const host::Binding &b, Device &device) { return bindCollective(Kind::AllGather, b, device); }
+BoundKernel bindAllGather(const host::Binding &b, Device &device) {
+  if (findAttr(b.command->attrs(), "to"))
+    return userError(llvm::Twine(b.place) + ": all_gather_start: a slice that is rounded first: only the host's kernel does that",
+                     "compile with --ranks 1 or --zero 0, or train on the CPU");
+  return bindCollective(Kind::AllGather, b, device);
+}
 BoundKernel bindReduceScatter(const host::Binding &b, Device &device) { return bindCollective(Kind::ReduceScatter, b, device); }
 BoundKernel bindAllReduce(const host::Binding &b, Device &device) { return bindCollective(Kind::AllReduce, b, device); }
 

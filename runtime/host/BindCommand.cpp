@@ -2,6 +2,7 @@
 #include "runtime/host/BindCommand.h"
 #include "ir/base/Error.h"
 #include "llvm/Support/MathExtras.h"
+#include "runtime/host/Narrow.h"
 
 namespace shardc::host {
 namespace {
@@ -101,15 +102,14 @@ llvm::Expected<Binding> bindOperands(const RankContext &context, const plan::Com
   return binding;
 }
 
-BoundKernel bindCommand(const RankContext &context, const plan::Command &command, Fault &fault) {
-  Bind bindKernel = findKernel(command.kernel());
-  if (!bindKernel)
-    return userError(llvm::Twine(placeOf(context.plan, command)) + ": no host kernel is called " + command.kernel());
+BoundKernel bindCommand(const RankContext &context, const plan::Command &command, Stream &stream) {
   auto binding = bindOperands(context, command);
   if (!binding)
     return binding.takeError();
-  binding->fault = &fault;
-  return bindKernel(*binding);
+  binding->fault = &stream.fault;
+  binding->scratch = stream.scratch.get();
+  binding->scratchBytes = stream.scratchBytes;
+  return bindNarrow(*binding);
 }
 
 } // namespace shardc::host

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/host/Kernel.h"
+#include "runtime/host/Stream.h"
 
 namespace shardc::host {
 
@@ -18,10 +19,10 @@ struct RankContext {
 /// "l0/MatMul", or the kernel's name where the plan has none.
 std::string placeOf(const plan::Plan &plan, const plan::Command &command);
 
-/// Checks every operand against its buffer, for this rank's slices; errors begin with the command's place. Leaves `fault` null.
-/// Requires: all buffers lie inside their memory.
+/// Checks every operand against its buffer, for this rank's slices; errors begin with the command's place. Leaves `fault` and `scratch`
+/// null. Requires: all buffers lie inside their memory.
 llvm::Expected<Binding> bindOperands(const RankContext &context, const plan::Command &command);
-/// The same, and the host's kernel, which reports to `fault`.
-BoundKernel bindCommand(const RankContext &context, const plan::Command &command, Fault &fault);
+/// The same, and the host's kernel, which reports to the stream's fault and uses its scratch memory.
+BoundKernel bindCommand(const RankContext &context, const plan::Command &command, Stream &stream);
 
 } // namespace shardc::host

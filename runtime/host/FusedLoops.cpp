@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/host/FusedLoops.h"
+#include "ir/base/DTypeDispatch.h"
 #include "ir/base/ScalarMath.h"
 #include "runtime/host/Simd.h"
 #include "runtime/host/VectorMath.h"
@@ -159,27 +160,32 @@ Loop boolLoop(ScalarCode code) {
   }
 }
 
+/// 16-bit floats go through f32, on either side.
 template <typename A> Loop convertLoop(DType to) {
+  using C = typename ComputeType<A>::Type;
   switch (to) {
   case DType::F32:
-    return unary<float, A, [](A a) { return float(a); }>;
+    return unary<float, A, [](A a) { return float(C(a)); }>;
   case DType::F64:
-    return unary<double, A, [](A a) { return double(a); }>;
+    return unary<double, A, [](A a) { return double(C(a)); }>;
+  case DType::F16:
+    return unary<HalfValue, A, [](A a) { return float(C(a)); }>;
+  case DType::BF16:
+    return unary<BFloatValue, A, [](A a) { return float(C(a)); }>;
   case DType::I32:
-    return unary<int32_t, A, scalar::convert<int32_t, A>>;
+    return unary<int32_t, A, [](A a) { return scalar::convert<int32_t, C>(C(a)); }>;
   case DType::I64:
-    return unary<int64_t, A, scalar::convert<int64_t, A>>;
+    return unary<int64_t, A, [](A a) { return scalar::convert<int64_t, C>(C(a)); }>;
   case DType::U8:
-    return unary<uint8_t, A, scalar::convert<uint8_t, A>>;
+    return unary<uint8_t, A, [](A a) { return scalar::convert<uint8_t, C>(C(a)); }>;
   case DType::Bool:
-    return unary<uint8_t, A, [](A a) { return a != A(0); }>;
-  default:
-    return nullptr;
+    return unary<uint8_t, A, [](A a) { return C(a) != C(0); }>;
   }
+  return nullptr;
 }
 
 /// Calls f with a null pointer of the C++ type of `dtype`; 16-bit floats are not computed here.
-template <typename F> Loop withType(DType dtype, F f) {
+template <typename F> Loop withNumber(DType dtype, F f) {
   switch (dtype) {
   case DType::F32:
     return f((float *)nullptr);
@@ -219,14 +225,17 @@ template <typename T> Loop powLoop(double e) {
 
 Loop findLoop(ScalarCode code, DType operand, DType result) {
   if (code == ScalarCode::Convert)
-    return withType(
-        operand, [&](auto *t) { return convertLoop<std::remove_pointer_t<decltype(t)>>(result); });
+    return operand == DType::F16    ? convertLoop<HalfValue>(result)
+           : operand == DType::BF16 ? convertLoop<BFloatValue>(result)
+                                    : withNumber(operand, [&](auto *t) {
+                                        return convertLoop<std::remove_pointer_t<decltype(t)>>(result);
+                                      });
   if (code == ScalarCode::Select)
-    return withType(result,
+    return withNumber(result,
                     [](auto *t) -> Loop { return select<std::remove_pointer_t<decltype(t)>>; });
   if (operand == DType::Bool)
     return boolLoop(code);
-  return withType(operand, [&](auto *t) {
+  return withNumber(operand, [&](auto *t) {
     using T = std::remove_pointer_t<decltype(t)>;
     if constexpr (std::is_floating_point_v<T>)
       return floatLoop<T>(code);
@@ -248,6 +257,12 @@ void fillRegister(void *y, DType dtype, double value, int64_t n) {
     break;
   case DType::F64:
     std::fill_n(static_cast<double *>(y), n, value);
+    break;
+  case DType::F16:
+    std::fill_n(static_cast<HalfValue *>(y), n, HalfValue(float(value)));
+    break;
+  case DType::BF16:
+    std::fill_n(static_cast<BFloatValue *>(y), n, BFloatValue(float(value)));
     break;
   case DType::I32:
     std::fill_n(static_cast<int32_t *>(y), n, scalar::convert<int32_t>(value));

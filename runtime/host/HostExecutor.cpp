@@ -3,6 +3,7 @@
 #include "ir/base/Error.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/host/Narrow.h"
 #include "llvm/ADT/DenseSet.h"
 #include <cstring>
 
@@ -28,7 +29,8 @@ llvm::Error HostExecutor::load() {
   scalars_[kRank] = rank();
   if (llvm::Error e = loadConstants())
     return e;
-  streams_.push_back(std::make_unique<Stream>(0, plan_.programs_size(), Delays(options_.delaySeed, rank(), 0)));
+  if (llvm::Error e = addStream(0))
+    return e;
   for (int p = 0; p < plan_.programs_size(); ++p)
     if (llvm::Error e = bindProgram(p))
       return e;
@@ -54,9 +56,24 @@ llvm::Expected<Stream *> HostExecutor::streamOf(const plan::Command &command) {
   if (index >= kMaxStreams)
     return userError(placeOf(plan_, command) + llvm::Twine(": stream: got ") + llvm::Twine(index) +
                      ", wanted below " + llvm::Twine(kMaxStreams));
-  streams_.push_back(
-      std::make_unique<Stream>(index, plan_.programs_size(), Delays(options_.delaySeed, rank(), index)));
+  if (llvm::Error e = addStream(index))
+    return e;
   return streams_.back().get();
+}
+
+llvm::Error HostExecutor::addStream(unsigned index) {
+  auto stream = std::make_unique<Stream>(index, plan_.programs_size(), Delays(options_.delaySeed, rank(), index));
+  for (const plan::Program &program : plan_.programs())
+    for (const plan::Command &command : program.commands())
+      if (command.stream() == index)
+        stream->scratchBytes = std::max(stream->scratchBytes, scratchBytes(command).value_or(0));
+  if (stream->scratchBytes) {
+    stream->scratch.reset(new (std::nothrow) char[stream->scratchBytes]);
+    if (!stream->scratch)
+      return userError("scratch memory for 16-bit operands: got none, wanted " + llvm::Twine(stream->scratchBytes) + " bytes");
+  }
+  streams_.push_back(std::move(stream));
+  return llvm::Error::success();
 }
 
 llvm::Error HostExecutor::bindProgram(int program) {
@@ -83,7 +100,7 @@ llvm::Error HostExecutor::bindProgram(int program) {
         return bad("signals what is signalled already: event ", event);
       issue.signals.push_back(signalled[event] = events_.emplace_back(std::make_unique<Event>()).get());
     }
-    auto kernel = bindCommand(context, command, (*stream)->fault);
+    auto kernel = bindCommand(context, command, **stream);
     if (!kernel)
       return kernel.takeError();
     issue.kernel = std::move(*kernel);

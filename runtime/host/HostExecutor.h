@@ -27,6 +27,7 @@ private:
   llvm::Error loadConstants();
   llvm::Error bindProgram(int program);
   llvm::Expected<Stream *> streamOf(const plan::Command &command);
+  llvm::Error addStream(unsigned index);
   void startThreads();
   /// On the stream's thread.
   void issue(Stream &stream, int program);

@@ -32,6 +32,8 @@ struct Binding {
   llvm::SmallVector<Array, 2> out;
   void *workspace = nullptr;
   int64_t workspaceBytes = 0;
+  void *scratch = nullptr; ///< aligned for any number; shared by all commands of a stream. See Narrow.h
+  int64_t scratchBytes = 0;
   const plan::Command *command = nullptr; ///< attributes; not needed after `bind`
   const double *scalars = nullptr;        ///< f64[kNumScalars], read when running
   std::string place;                      ///< for messages
@@ -51,7 +53,8 @@ using BoundKernel = llvm::Expected<std::unique_ptr<Kernel>>;
 /// everything. Requires: every array lies inside memory, aligned, with rank <= kMaxRank.
 using Bind = BoundKernel (*)(const Binding &);
 
-/// By command kernel name; null if there is none. The list is runtime/host/Kernels.def.
+/// By command kernel name; null if there is none. The list is runtime/host/Kernels.def. Most of them take no 16-bit floats:
+/// see bindNarrow.
 Bind findKernel(llvm::StringRef name);
 llvm::ArrayRef<llvm::StringRef> kernelNames();
 

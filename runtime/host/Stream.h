@@ -29,6 +29,8 @@ struct Stream {
   std::vector<std::vector<Issue>> programs;
   Delays delays;
   Fault fault; ///< of this stream's kernels
+  std::unique_ptr<char[]> scratch; ///< of this stream's kernels, one after the other
+  int64_t scratchBytes = 0;
 };
 
 /// Sleeps until it is given a program. `issue` runs there; the destructor ends the thread. For one caller.

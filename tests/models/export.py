@@ -84,6 +84,7 @@ def golden_model(name):
     folder = f"{HERE}/{name}"
     os.makedirs(folder, exist_ok=True)
     golden_torch.golden(name, folder)
+    golden_torch.autocast(name, folder)
     for exporter, opset, kind in FILES[name]:
         drop = kind.endswith("dropout")
         export(f"{folder}/{exporter}{opset}-{kind}.onnx", zoo.build(name, 0.1 if drop else 0.0), zoo.MODELS[name][0],

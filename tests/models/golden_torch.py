@@ -6,6 +6,7 @@ Writes, into the model's folder:
   golden.json         loss and gradient norm of each step for each optimizer setting, in float64 and float32
   golden.safetensors  first step's logits and grad/NAME, param/NAME at the start, final/NAME after the setting "adamw"
   dropout.json        mean loss under dropout for 20 seeds (`dropout()`)
+  bf16.json           losses of 20 steps (the data twice) in float64 and under autocast to bfloat16 (`autocast()`)
 """
 import collections
 import copy
@@ -35,22 +36,24 @@ def loss_of(task, model, batch):
     return torch.nn.functional.cross_entropy(logits.flatten(0, -2), batch["labels"].flatten()), logits
 
 
-def train(task, model, data, dtype, make, clip=float("inf"), warmup=None, decay_all=True, record=None):
-    """Trains zoo.STEPS steps; returns losses and gradient norms. `record` receives gradients and final weights."""
+def train(task, model, data, dtype, make, clip=float("inf"), warmup=None, decay_all=True, record=None, steps=zoo.STEPS, narrow=False):
+    """Trains; returns losses and gradient norms. `record` receives gradients and final weights. `narrow`: autocast to bfloat16."""
     m = copy.deepcopy(model).to(dtype).train()
     named = list(m.named_parameters())
     flat = [] if decay_all else [p for _, p in named if p.dim() == 1]
     rest = [p for _, p in named if decay_all or p.dim() != 1]
     opt = make([dict(params=rest)] + ([dict(params=flat, weight_decay=0.0)] if flat else []))
     top, losses, norms = opt.param_groups[0]["lr"], [], []
-    for step in range(zoo.STEPS):
-        batch = {k: v[step * zoo.BATCH:(step + 1) * zoo.BATCH] for k, v in data.items()}
+    for step in range(steps):
+        first = step % zoo.STEPS * zoo.BATCH
+        batch = {k: v[first:first + zoo.BATCH] for k, v in data.items()}
         batch = {k: v.to(dtype) if v.is_floating_point() else v for k, v in batch.items()}
         if warmup:
-            f = step / warmup if step < warmup else (zoo.STEPS - step) / (zoo.STEPS - warmup)
+            f = step / warmup if step < warmup else (steps - step) / (steps - warmup)
             for g in opt.param_groups:
                 g["lr"] = top * f
-        loss, logits = loss_of(task, m, batch)
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+            loss, logits = loss_of(task, m, batch)
         opt.zero_grad()
         loss.backward()
         if step == 0 and record is not None:
@@ -106,4 +109,19 @@ def dropout(name, folder, p=0.1, seeds=20):
     with open(f"{folder}/dropout.json", "w") as f:
         json.dump(dict(setting="adamw", dropout=p, seeds=seeds, mean=statistics.mean(means), std=statistics.stdev(means),
                        means=means), f, indent=1)
+        f.write("\n")
+
+
+def autocast(name, folder, steps=20):
+    """How far PyTorch's own 16-bit training is from the exact one."""
+    task, model, data = zoo.MODELS[name][0], zoo.build(name), zoo.data(name)
+    result = dict(steps=steps, settings={})
+    for setting, options in SETTINGS.items():
+        exact, _ = train(task, model, data, torch.float64, **options, steps=steps)
+        narrow, _ = train(task, model, data, torch.float32, **options, steps=steps, narrow=True)
+        error = max(abs(a - b) / abs(b) for a, b in zip(narrow, exact))
+        result["settings"][setting] = dict(loss64=exact, autocast=narrow, error=error)
+        print(name, setting, "autocast off by", error)
+    with open(f"{folder}/bf16.json", "w") as f:
+        json.dump(result, f, indent=1)
         f.write("\n")

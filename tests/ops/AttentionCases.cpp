@@ -16,7 +16,7 @@ std::vector<OperandSpec> withBias(OperandSpec bias) {
 }
 std::vector<OperandSpec> gradOperands(OperandSpec bias) {
   return {x({2, 3, 2, 5}), x({2, 3, 2, 3}),     x({2, 4, 2, 3}), x({2, 4, 2, 5}),
-          x({2, 3, 2, 5}), above({2, 2, 3}, 8), std::move(bias)};
+          x({2, 3, 2, 5}), statistic(above({2, 2, 3}, 8)), std::move(bias)};
 }
 
 std::vector<OperandSpec> masked(std::vector<OperandSpec> operands, OperandSpec mask) {

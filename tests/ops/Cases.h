@@ -24,6 +24,7 @@ struct OperandSpec {
   std::vector<double> values = {};
   bool constant = false; ///< a `constant` op rather than a parameter or input
   bool wide = false;     ///< F64 in every run
+  bool statistic = false; ///< F32 in runs of 16-bit floats
 
   bool isFloat() const { return dtype == DType::F64; }
 };
@@ -48,6 +49,11 @@ inline OperandSpec wide(Dims dims, std::vector<double> values) {
           .values = std::move(values),
           .constant = true,
           .wide = true};
+}
+/// A sum, a statistic or a master value: never a 16-bit float.
+inline OperandSpec statistic(OperandSpec spec) {
+  spec.statistic = true;
+  return spec;
 }
 inline OperandSpec integers(Dims dims, int64_t low, int64_t high, DType dtype = DType::I64) {
   return {.fill = OperandSpec::Integers, .dims = dims, .dtype = dtype, .low = low, .high = high};

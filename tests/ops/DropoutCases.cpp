@@ -18,7 +18,7 @@ void dropoutCases(OpCases &cases) {
   }
   add(kAttentionGrad, "Dropout",
       {x({1, 3, 2, 5}), x({1, 3, 2, 3}), x({1, 4, 2, 3}), x({1, 4, 2, 5}), x({1, 3, 2, 5}),
-       above({1, 2, 3}, 8)},
+       statistic(above({1, 2, 3}, 8))},
       {{"scale", 0.5}, {"dropout", 0.3}, {"id", int64_t(5)}, {"bias_grad", int64_t(0)}});
 }
 

@@ -65,6 +65,7 @@ Value *addLoss(Builder &build, Value *result, Value *loss, Random &random) {
   for (int64_t i = 0; i < result->type().rank(); ++i)
     axes.push_back(i);
   Value *sum = build.sum(build.mul(result, w), axes, /*keepDims=*/false);
+  sum = build.cast(sum, wideType(sum->type().dtype));
   return loss ? build.add(loss, sum) : sum;
 }
 
@@ -82,8 +83,8 @@ llvm::Expected<CaseGraph> buildCase(const OpCase &c, DType dtype) {
     g.parameters.push_back(nullptr);
     if (spec.fill == OperandSpec::Absent)
       continue;
-    Tensor tensor = fromDoubles(spec.isFloat() && !spec.wide ? dtype : spec.dtype, spec.dims,
-                                fill(spec, random));
+    DType own = spec.statistic ? wideType(dtype) : dtype;
+    Tensor tensor = fromDoubles(spec.isFloat() && !spec.wide ? own : spec.dtype, spec.dims, fill(spec, random));
     if (spec.constant) {
       operands.back() = build.constant(tensor);
       continue;

@@ -37,17 +37,17 @@ void normCases(OpCases &cases) {
   cases.push_back({&kLayerNorm, "NoRows", {x({0, 4}), x({4}), x({4})}, norm(-1)});
   cases.push_back({&kLayerNormGrad,
                    "Affine",
-                   {x({3, 7}), x({3, 7}), x({3}), positive({3}), x({7})},
+                   {x({3, 7}), x({3, 7}), statistic(x({3})), statistic(positive({3})), x({7})},
                    normGrad(-1, 1)});
   cases.push_back(
-      {&kLayerNormGrad, "Plain", {x({3, 7}), x({3, 7}), x({3}), positive({3})}, normGrad(1, 0)});
+      {&kLayerNormGrad, "Plain", {x({3, 7}), x({3, 7}), statistic(x({3})), statistic(positive({3}))}, normGrad(1, 0)});
   cases.push_back({&kRmsNorm, "Matrix", {x({3, 7}), x({7})}, norm(-1, 1e-6)});
   cases.push_back({&kRmsNorm, "TwoDims", {x({2, 3, 4}), x({3, 4})}, norm(-2)});
   cases.push_back({&kRmsNorm, "One", {x({3, 1}), x({1})}, norm(1, 0.5)});
   cases.push_back(
-      {&kRmsNormGrad, "Affine", {x({3, 7}), x({3, 7}), positive({3}), x({7})}, normGrad(-1, 1)});
+      {&kRmsNormGrad, "Affine", {x({3, 7}), x({3, 7}), statistic(positive({3})), x({7})}, normGrad(-1, 1)});
   cases.push_back(
-      {&kRmsNormGrad, "Plain", {x({3, 7}), x({3, 7}), positive({3}), x({7})}, normGrad(-1, 0)});
+      {&kRmsNormGrad, "Plain", {x({3, 7}), x({3, 7}), statistic(positive({3})), x({7})}, normGrad(-1, 0)});
 }
 
 } // namespace shardc::test

@@ -20,6 +20,9 @@ void products(OpCases &cases) {
   cases.push_back({&kMatMul, "BatchTransposed", {x({2, 3, 2}), x({2, 4, 3})}, transposed(1, 1)});
   cases.push_back({&kMatMul, "BatchBroadcast", {x({2, 1, 2, 3}), x({3, 3, 2})}});
   cases.push_back({&kMatMul, "Accumulates", {x({2, 3}), x({3, 4}), x({2, 4})}});
+  cases.push_back({&kMatMul, "Wide", {x({2, 3}), x({3, 4})}, {{"wide", int64_t(1)}}});
+  cases.push_back({&kMatMul, "WideAccumulates", {x({2, 3}), x({3, 4}), statistic(x({2, 4}))}, {{"wide", int64_t(1)}}});
+  cases.push_back({&kMatMul, "Tf32", {x({5, 7}), x({7, 4})}, {{"tf32", int64_t(1)}}});
   cases.push_back({&kMatMul, "One", {x({1, 1}), x({1, 1})}});
   cases.push_back({&kMatMul, "NothingInside", {x({2, 0}), x({0, 3})}});
   cases.push_back({&kMatMul, "NoRows", {x({0, 3}), x({3, 2})}});

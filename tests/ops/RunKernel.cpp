@@ -3,6 +3,7 @@
 #include "ir/ops/Reference.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/host/Fault.h"
+#include "runtime/host/Narrow.h"
 #include "tests/ops/PrepareKernel.h"
 
 namespace shardc::test {
@@ -14,12 +15,13 @@ llvm::Expected<Tensors> run(const Op &op, TensorArgs operands, llvm::ArrayRef<do
     return evaluateOp(op, operands);
   host::Fault fault;
   std::unique_ptr<PreparedKernel> prepared = prepareKernel(op, operands, strided);
-  prepared->binding.fault = &fault;
-  prepared->binding.scalars = scalars.data();
-  host::Bind bind = host::findKernel(prepared->command.kernel());
-  if (!bind)
-    return llvm::createStringError("no host kernel '%s'", prepared->command.kernel().c_str());
-  host::BoundKernel kernel = bind(prepared->binding);
+  host::Binding &binding = prepared->binding;
+  binding.fault = &fault;
+  binding.scalars = scalars.data();
+  binding.scratchBytes = host::scratchBytes(prepared->command, binding.in, binding.out);
+  std::vector<double> scratch(binding.scratchBytes / sizeof(double));
+  binding.scratch = scratch.data();
+  host::BoundKernel kernel = host::bindNarrow(binding);
   if (!kernel)
     return kernel.takeError();
   (*kernel)->run();

@@ -44,17 +44,17 @@ void updateCases(OpCases &cases) {
       cases.push_back(
           {def,
            decayAll ? "DecayAll" : "DecaySome",
-           {x({11}), x({11}), x({11}), positive({11}), wide({}, {0.25}), adamScalars(decayAll)},
+           {statistic(x({11})), x({11}), statistic(x({11})), statistic(positive({11})), wide({}, {0.25}), adamScalars(decayAll)},
            decayEnd(5)});
   cases.push_back({&kSgd,
                    "Plain",
-                   {x({11}), x({11}), absent(), wide({}, {0.25}), sgdScalars(0, 0)},
+                   {statistic(x({11})), x({11}), absent(), wide({}, {0.25}), sgdScalars(0, 0)},
                    decayEnd(4)});
   for (double nesterov : {0.0, 1.0})
     for (double first : {0.0, 1.0})
       cases.push_back({&kSgd,
                        std::string(nesterov ? "Nesterov" : "Momentum") + (first ? "First" : ""),
-                       {x({11}), x({11}), x({11}), wide({}, {0.25}), sgdScalars(nesterov, first)},
+                       {statistic(x({11})), x({11}), statistic(x({11})), wide({}, {0.25}), sgdScalars(nesterov, first)},
                        decayEnd(11)});
   // Decay ends in slice 1: slice 0 decays, slice 2 does not.
   for (int rank : {0, 1, 2}) {
@@ -62,10 +62,10 @@ void updateCases(OpCases &cases) {
     for (const OpDef *def : {&kAdamW, &kAdam})
       cases.push_back({def,
                        slice,
-                       {x({11}), x({11}), x({11}), positive({11}), wide({}, {0.25}), adamScalars(0, rank)},
+                       {statistic(x({11})), x({11}), statistic(x({11})), statistic(positive({11})), wide({}, {0.25}), adamScalars(0, rank)},
                        slicedDecayEnd(15)});
     cases.push_back(
-        {&kSgd, slice, {x({11}), x({11}), x({11}), wide({}, {0.25}), sgdScalars(0, 0, rank)}, slicedDecayEnd(15)});
+        {&kSgd, slice, {statistic(x({11})), x({11}), statistic(x({11})), wide({}, {0.25}), sgdScalars(0, 0, rank)}, slicedDecayEnd(15)});
   }
   cases.push_back({&kSumSquares, "Vector", {x({37})}});
   cases.push_back({&kSumSquares, "Empty", {x({0})}});

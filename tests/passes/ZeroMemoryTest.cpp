@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the stages promise, read from plans: bytes a parameter costs, and bytes on the wire.
 #include "ir/graph/Text.h"
+#include "ir/plan/Check.h"
 #include "passes/Pipeline.h"
 #include "tests/passes/SmallModel.h"
 #include "llvm/ADT/STLExtras.h"
@@ -13,11 +14,12 @@ using namespace llvm;
 namespace shardc {
 namespace {
 
-plan::Plan compiled(unsigned ranks, unsigned zero, unsigned accumulate) {
+plan::Plan compiled(unsigned ranks, unsigned zero, unsigned accumulate, Precision precision) {
   CompileOptions options;
   options.ranks = ranks;
   options.zero = zero;
   options.accumulate = accumulate;
+  options.precision = precision;
   auto graph = parseGraph(kSmallModel, "model");
   auto result = compile(std::move(*graph), {}, options);
   if (!result) {
@@ -27,12 +29,12 @@ plan::Plan compiled(unsigned ranks, unsigned zero, unsigned accumulate) {
   return *result->plan;
 }
 
-template <typename Body> void eachPlan(Body body) {
+template <typename Body> void eachPlan(Body body, Precision precision = Precision::Fp32) {
   for (unsigned ranks : {1, 2, 3, 5, 8, 64})
     for (unsigned zero = 0; zero <= 3; ++zero)
       for (unsigned accumulate : {1, 2, 4}) {
         SCOPED_TRACE("ranks " + std::to_string(ranks) + " stage " + std::to_string(zero) + " accumulate " + std::to_string(accumulate));
-        body(compiled(ranks, zero, accumulate));
+        body(compiled(ranks, zero, accumulate, precision));
       }
 }
 
@@ -72,6 +74,35 @@ TEST(ZeroMemory, BytesOfParametersGradientsAndState) {
       EXPECT_EQ(bytes[plan::COMMUNICATION], 0u);
     }
   });
+}
+
+// bf16: 2 + 2 + 12 bytes at stage 0; at stage 3 nothing but slices: 2 + 12, gradients of more micro-steps are f32.
+TEST(ZeroMemory, BytesIn16Bits) {
+  eachPlan(
+      [](const plan::Plan &plan) {
+        const uint64_t N = plan.ranks(), stage = plan.zero(), gradient = plan.accumulate() > 1 ? 4 : 2;
+        uint64_t all = 0, trained = 0; // elements
+        for (int b = 0; b < plan.buckets_size(); ++b) {
+          all += paddedElements(plan, b);
+          trained += isTrained(plan, b) ? paddedElements(plan, b) : 0;
+        }
+        std::map<int, uint64_t> bytes;
+        for (const plan::Buffer &buffer : plan.buffers())
+          bytes[buffer.kind()] += buffer.bytes();
+        bool cut = N > 1 && stage >= 3;
+        EXPECT_EQ(bytes[plan::PARAMETER], cut ? 2 * (all - trained) / N : 2 * all);
+        EXPECT_EQ(bytes[plan::GRADIENT], gradient * trained / (stage >= 2 ? N : 1));
+        EXPECT_EQ(bytes[plan::OPTIMIZER_STATE], 12 * trained / (stage >= 1 ? N : 1));
+        // What travels is 16-bit; only whole f32 sums of micro-steps are not.
+        for (const plan::Program &program : plan.programs())
+          for (const plan::Command &c : program.commands())
+            if (c.communicator() != 0 && c.layer() != 0) {
+              bool sums = stage <= 1 && plan.accumulate() > 1 && c.kernel() != "all_gather_start";
+              EXPECT_EQ(DType(c.outputs(0).dtype()), sums ? DType::F32 : DType::BF16) << c.kernel();
+            }
+        EXPECT_EQ(toString(checkPlan(plan)), "");
+      },
+      Precision::Bf16);
 }
 
 /// Bytes that a rank sends for one collective.

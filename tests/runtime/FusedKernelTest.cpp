@@ -189,7 +189,8 @@ TEST(Fused, RefusesWhatDoesNotFit) {
   EXPECT_NE(message("y:f32 = x0;", "y", {4}, DType::F64), "");
   EXPECT_NE(message("y:f32 = x0;", "y,y", {4}, DType::F32), "");
   EXPECT_NE(message("y:f32 = x1;", "y", {4}, DType::F32), "");
-  EXPECT_NE(message("y:f16 = f16(x0);", "y", {4}, DType::F16), "");
+  EXPECT_EQ(message("y:f16 = f16(x0);", "y", {4}, DType::F16), "");
+  EXPECT_NE(message("y:f16 = f16(x0);", "y", {4}, DType::BF16), "");
   EXPECT_NE(message("y:f32 = x0 * keep(1.5, 0, 0);", "y", {4}, DType::F32), "");
 }
 

@@ -41,7 +41,7 @@ cl::opt<std::string> labels("labels", cl::desc("name of the input that an added 
 cl::opt<int64_t> ignoreIndex("ignore-index", cl::desc("label that does not count; default -100"), cl::init(-100), cl::cat(stepCategory));
 cl::opt<std::string> shiftRight("shift-right", cl::desc("make decoder_input_ids from the labels"), cl::value_desc("PAD:START"), cl::cat(stepCategory));
 cl::opt<std::string> optimizer("optimizer", cl::desc("adamw, adam or sgd; default adamw"), cl::init("adamw"), cl::cat(stepCategory));
-cl::opt<std::string> precision("precision", cl::desc("fp32; fp64 for checks; default fp32"), cl::init("fp32"), cl::cat(stepCategory));
+cl::opt<std::string> precision("precision", cl::desc("fp32, tf32, bf16; fp64 for checks; default fp32"), cl::init("fp32"), cl::cat(stepCategory));
 cl::opt<std::string> dropout("dropout", cl::desc("sets every dropout ratio; default: as exported"), cl::value_desc("P"), cl::cat(stepCategory));
 
 cl::opt<std::string> ranks("ranks", cl::desc("data-parallel ranks; default 1"), cl::value_desc("N"), cl::cat(planCategory));
@@ -53,7 +53,7 @@ cl::opt<std::string> machine("machine", cl::desc("cost model: a built-in name or
 cl::opt<std::string> target("target", cl::desc("what the plan is for: cpu or cuda; default cpu"), cl::value_desc("cpu|cuda"), cl::init("cpu"), cl::cat(planCategory));
 
 // Flags of the next increments: refused by name, so that nobody takes them for honoured.
-cl::opt<std::string> reduceDtype("reduce-dtype", cl::desc("auto; default auto"), cl::init("auto"), cl::cat(planCategory));
+cl::opt<std::string> reduceDtype("reduce-dtype", cl::desc("what gradients are kept and summed over ranks in: fp32, or auto: 16 bits for one micro-step of bf16; default auto"), cl::init("auto"), cl::cat(planCategory));
 cl::opt<std::string> memory("memory", cl::desc("not built yet"), cl::value_desc("SIZE"), cl::cat(planCategory));
 cl::opt<std::string> hostMemory("host-memory", cl::desc("not built yet"), cl::value_desc("SIZE"), cl::cat(planCategory));
 cl::opt<std::string> disk("disk", cl::desc("not built yet"), cl::value_desc("DIR[:SIZE]"), cl::cat(planCategory));
@@ -64,8 +64,8 @@ Error checkNotBuilt() {
   struct {
     const char *flag;
     StringRef value, only;
-  } const kFlags[] = {{"reduce-dtype", reduceDtype, "auto"}, {"memory", memory, ""},       {"host-memory", hostMemory, ""},
-                      {"disk", disk, ""},                    {"recompute", recompute, "none"}, {"offload", offload, "none"}};
+  } const kFlags[] = {{"memory", memory, ""}, {"host-memory", hostMemory, ""}, {"disk", disk, ""}, {"recompute", recompute, "none"},
+                      {"offload", offload, "none"}};
   for (auto &[flag, value, only] : kFlags)
     if (value != only)
       return notBuilt(flag, value, only);
@@ -136,8 +136,11 @@ Expected<CompileOptions> compileOptions() {
     o.prefetchLimit = prefetchLimit.bytes;
   if (Error error = parseChoice("--optimizer", optimizer, {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd}, o.optimizer))
     return error;
-  if (Error error = parseChoice("--precision", precision, {Precision::Fp32, Precision::Fp64}, o.precision))
+  if (Error error = parseChoice("--precision", precision, {Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp64}, o.precision))
     return error;
+  if (reduceDtype != "auto" && reduceDtype != "fp32")
+    return userError("--reduce-dtype: got '" + reduceDtype + "', wanted auto or fp32");
+  o.reduceInFp32 = reduceDtype == "fp32";
   if (!dropout.empty()) {
     double p;
     if (StringRef(dropout).getAsDouble(p) || !(p >= 0 && p < 1))

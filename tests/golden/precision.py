@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains in bf16 and compares with float64, by the measure of PyTorch's autocast; and cuts over ranks and micro-steps with one rank.
+
+    precision.py BIN FOLDER... [--only TEXT] [--settings A,B] [--ranks 1,2 --zero 0,3 --accumulate 1,2] [-v]
+
+FOLDERs are those of golden.py with a bf16.json (tests/models/golden_torch.py, `autocast`). For one rank and one micro-step the largest
+relative error of the losses of all steps must be at most twice that of PyTorch's autocast (or of --least, where PyTorch was lucky);
+a cut must come as near to the exact losses as --cut times that allows: its sums are rounded in another order. Exit codes as golden.py.
+"""
+import argparse
+import glob
+import itertools
+import json
+import os
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+from golden import SETTINGS, Differs, compile_plan, relative, train
+
+
+def check(bin_dir, folder, model, setting, ranks, zero, accumulate, a):
+    with open(f"{folder}/golden.json") as f:
+        golden = json.load(f)
+    with open(f"{folder}/bf16.json") as f:
+        narrow = json.load(f)
+    want, (optimizer, flags) = narrow["settings"][setting], SETTINGS[setting]
+    with tempfile.TemporaryDirectory() as tmp:
+        compile_plan(bin_dir, model, f"{tmp}/m.plan", golden, optimizer, ranks, zero, accumulate, ["--precision", "bf16", *a.flags.split()])
+        log = train(bin_dir, f"{tmp}/m.plan", folder, f"{tmp}/out", narrow["steps"], flags)
+    if len(log) != narrow["steps"]:
+        raise Differs(f"{len(log)} steps in the log, wanted {narrow['steps']}")
+    error = relative([r["loss"] for r in log], want["loss64"])
+    allowed = 2 * max(want["error"], a.least) * (1 if ranks * accumulate == 1 else a.cut)
+    if not error <= allowed:
+        raise Differs(f"loss is off by {error:.1e}, allowed {allowed:.1e}")
+    return f"loss {error:.1e}, autocast {want['error']:.1e}"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("bin")
+    p.add_argument("folders", nargs="+")
+    p.add_argument("--only", default="")
+    p.add_argument("--settings", default=",".join(SETTINGS))
+    p.add_argument("--ranks", default="1")
+    p.add_argument("--zero", default="0")
+    p.add_argument("--accumulate", default="1")
+    p.add_argument("--flags", default="", help="more for shardc")
+    p.add_argument("--least", type=float, default=0)
+    p.add_argument("--cut", type=float, default=1.5)
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("-v", action="store_true")
+    a = p.parse_args()
+    ints = lambda text: [int(x) for x in text.split(",")]
+    folders = [f for pattern in a.folders for f in glob.glob(pattern) if os.path.exists(f"{f}/bf16.json")]
+    if not folders:
+        print(f"skipped: no models in {' '.join(a.folders)}")
+        sys.exit(77)
+    models = [(f, m) for f in sorted(folders) for m in sorted(glob.glob(f"{f}/*.onnx")) if a.only in m and "dropout" not in m]
+    cases = [(f, m, s, r, z, k) for (f, m), s, r, z, k in itertools.product(
+        models, a.settings.split(","), ints(a.ranks), ints(a.zero), ints(a.accumulate)) if r > 1 or z == 0]
+
+    def run(case):
+        try:
+            return True, check(a.bin, *case, a)
+        except Exception as e:
+            return False, str(e) if isinstance(e, Differs) else f"{type(e).__name__}: {e}"
+
+    bad = 0
+    with ThreadPoolExecutor(a.jobs) as pool:
+        for (f, m, s, r, z, k), (ok, text) in zip(cases, pool.map(run, cases)):
+            bad += not ok
+            if a.v or not ok:
+                name = f"{os.path.basename(f)}/{os.path.basename(m)}"
+                print("ok  " if ok else "BAD ", f"{name} {s} ranks {r} zero {z} accumulate {k}: {text}", flush=True)
+    print(f"{len(cases) - bad} of {len(cases)} agree")
+    sys.exit(1 if bad or not cases else 0)
+
+
+if __name__ == "__main__":
+    main()
