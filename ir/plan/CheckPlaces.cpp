@@ -2,7 +2,6 @@
 // Where operands lie in the memory of buckets.
 #include "ir/base/Error.h"
 #include "ir/plan/CheckBuckets.h"
-#include <set>
 
 using namespace llvm;
 
@@ -19,9 +18,7 @@ public:
         elements *= dim;
       if (!elements)
         continue;
-      Range place{p.offset(), p.offset() + uint64_t(elements)};
-      members_[p.bucket()].push_back(place);
-      parameters_.insert({place.begin * size(p.bucket()), place.end * size(p.bucket())});
+      members_[p.bucket()].push_back({p.offset(), p.offset() + uint64_t(elements)});
     }
     for (auto &list : members_)
       llvm::sort(list, [](Range a, Range b) { return a.begin < b.begin; });
@@ -47,7 +44,7 @@ public:
     bool inParts = holding.role == Holding::Parameters || holding.role == Holding::Gradients;
     if (whole ||
         (!holding.slice && inParts && !ref.rank_stride() &&
-         ((isInOneParameter(bytes, holding) && (write || saysPart(ref, bytes))) ||
+         ((isInOneParameter(bytes, holding) && (write || saysPart(ref, bytes, holding))) ||
           (write && holding.role == Holding::Gradients && isFill(ref, bytes, holding)))))
       return Error::success();
     return userError(
@@ -70,8 +67,11 @@ private:
 
   /// A part of a parameter is read with strides, too; all of one need not be of this bucket for
   /// that.
-  bool saysPart(const plan::Ref &ref, Range bytes) const {
-    return ref.strides_size() || !ref.dims_size() || parameters_.count({bytes.begin, bytes.end});
+  bool saysPart(const plan::Ref &ref, Range bytes, const Holding &holding) const {
+    uint64_t size = byteSize(holding.dtype);
+    return ref.strides_size() || !ref.dims_size() || any_of(members_[holding.bucket], [&](Range r) {
+             return bytes.begin == r.begin * size && bytes.end == r.end * size;
+           });
   }
 
   /// Slice r of a buffer that holds the whole bucket.
@@ -102,7 +102,6 @@ private:
 
   const plan::Plan &plan_;
   const Holdings &holdings_;
-  std::set<std::pair<uint64_t, uint64_t>> parameters_; ///< bytes of each in its bucket
   std::vector<std::vector<Range>>
       members_; ///< of each bucket: elements of its parameters, in order
 };
