@@ -63,11 +63,11 @@ Array batchOf(const Array &a) {
   return batch;
 }
 
-/// Bytes, at most 256, that divide the address and every stride between batches.
-unsigned alignmentOf(const Array &a, llvm::ArrayRef<int64_t> strides) {
+/// Bytes, at most 256, that divide the address and every stride between batches. (A stride along a dim of 1 leads nowhere.)
+unsigned alignmentOf(const Array &a, llvm::ArrayRef<int64_t> batch, llvm::ArrayRef<int64_t> strides) {
   uint64_t all = reinterpret_cast<uintptr_t>(a.data) | 256;
-  for (int64_t stride : strides)
-    all |= uint64_t(stride) * byteSize(a.dtype);
+  for (auto [dim, stride] : llvm::zip(batch, strides))
+    all |= dim > 1 ? uint64_t(stride) * byteSize(a.dtype) : 0;
   return unsigned(all & -all);
 }
 
@@ -79,6 +79,8 @@ BoundKernel prepare(const host::Binding &binding, Device &device, Problem p, Dim
   for (int64_t stride : rowMajorStrides(batch))
     strideY.push_back(stride * p.m * p.n);
   host::collapse(batch, strides);
+  p.alignA = alignmentOf(a, batch, strides[0]), p.alignB = alignmentOf(b, batch, strides[1]);
+  p.alignY = std::min(alignmentOf(y, batch, strideY), acc ? alignmentOf(acc, batch, strideY) : 256u);
   // A batch of row blocks that share b is one product with more rows.
   const size_t last = batch.size() - 1;
   if (batch[last] > 1 && strides[1][last] == 0 && p.rowA > 0 && strides[0][last] == p.m * p.rowA && p.columnA == 1) {
@@ -91,8 +93,6 @@ BoundKernel prepare(const host::Binding &binding, Device &device, Problem p, Dim
   if (p.batch > 1)
     p.strideA = strides[0][inside], p.strideB = strides[1][inside], p.strideY = strideY[inside];
   batch[inside] = 1;
-  p.alignA = alignmentOf(a, strides[0]), p.alignB = alignmentOf(b, strides[1]);
-  p.alignY = std::min(alignmentOf(y, strideY), acc ? alignmentOf(acc, strideY) : 256u);
   auto product = LtProduct::of(p, device, binding.place);
   if (!product)
     return product.takeError();
