@@ -174,6 +174,37 @@ def check(bin_dir, folder, model, setting, ranks, zero, accumulate, rtol):
         return f"loss {loss:.1e}, norm {norm:.1e}" + (", " + compare_weights(folder, golden, *files) if extra else "")
 
 
+def compare_all(a, recorded, check):
+    """check(folder, model, setting, ranks, zero, accumulate) for each case that the arguments ask for, in folders with the file
+    `recorded`; prints what came out, and exits."""
+    ints = lambda text: [int(x) for x in text.split(",")]
+    folders = [f for pattern in a.folders for f in glob.glob(pattern) if os.path.exists(f"{f}/{recorded}")]
+    if not folders:
+        print(f"skipped: no models in {' '.join(a.folders)}")
+        sys.exit(77)
+    models = [(f, m) for f in sorted(folders) for m in sorted(glob.glob(f"{f}/*.onnx")) if a.only in m and "dropout" not in m]
+    cases = [(f, m, s, r, z, k) for (f, m), s, r, z, k in itertools.product(
+        models, a.settings.split(","), ints(a.ranks), ints(a.zero), ints(a.accumulate)) if r > 1 or z == 0]
+
+    def run(case):
+        try:
+            return True, check(*case)
+        except Differs as e:
+            return False, str(e)
+        except Exception as e:                                          # a time-out, a file that is not there
+            return False, f"{type(e).__name__}: {e}"
+
+    bad = 0
+    with ThreadPoolExecutor(a.jobs) as pool:
+        for (f, m, s, r, z, k), (ok, text) in zip(cases, pool.map(run, cases)):
+            bad += not ok
+            if a.v or not ok:
+                name = f"{os.path.basename(f)}/{os.path.basename(m)}"
+                print("ok  " if ok else "BAD ", f"{name} {s} ranks {r} zero {z} accumulate {k}: {text}", flush=True)
+    print(f"{len(cases) - bad} of {len(cases)} agree")
+    sys.exit(1 if bad or not cases else 0)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("bin")
@@ -190,32 +221,7 @@ def main():
     p.add_argument("-v", action="store_true")
     a = p.parse_args()
     run_on(a.device, a.processes)
-    ints = lambda text: [int(x) for x in text.split(",")]
-    folders = [f for pattern in a.folders for f in glob.glob(pattern) if os.path.exists(f"{f}/golden.json")]
-    if not folders:
-        print(f"skipped: no models in {' '.join(a.folders)}")
-        sys.exit(77)
-    models = [(f, m) for f in sorted(folders) for m in sorted(glob.glob(f"{f}/*.onnx")) if a.only in m and "dropout" not in m]
-    cases = [(f, m, s, r, z, k) for (f, m), s, r, z, k in itertools.product(
-        models, a.settings.split(","), ints(a.ranks), ints(a.zero), ints(a.accumulate)) if r > 1 or z == 0]
-
-    def run(case):
-        try:
-            return True, check(a.bin, *case, a.rtol)
-        except Differs as e:
-            return False, str(e)
-        except Exception as e:                                          # a time-out, a file that is not there
-            return False, f"{type(e).__name__}: {e}"
-
-    bad = 0
-    with ThreadPoolExecutor(a.jobs) as pool:
-        for (f, m, s, r, z, k), (ok, text) in zip(cases, pool.map(run, cases)):
-            bad += not ok
-            if a.v or not ok:
-                name = f"{os.path.basename(f)}/{os.path.basename(m)}"
-                print("ok  " if ok else "BAD ", f"{name} {s} ranks {r} zero {z} accumulate {k}: {text}", flush=True)
-    print(f"{len(cases) - bad} of {len(cases)} agree")
-    sys.exit(1 if bad or not cases else 0)
+    compare_all(a, "golden.json", lambda *case: check(a.bin, *case, a.rtol))
 
 
 if __name__ == "__main__":

@@ -8,15 +8,10 @@ relative error of the losses of all steps must be at most twice that of PyTorch'
 of tf32 half of it (three bits more, but a ReLU that flips costs the same). A cut must come as near to the exact losses as --cut times that allows: its sums are rounded in another order. Exit codes as golden.py.
 """
 import argparse
-import glob
-import itertools
 import json
-import os
-import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 
-from golden import SETTINGS, Differs, compile_plan, relative, train
+from golden import SETTINGS, Differs, compare_all, compile_plan, relative, train
 
 
 def check(bin_dir, folder, model, setting, ranks, zero, accumulate, a):
@@ -53,30 +48,7 @@ def main():
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("-v", action="store_true")
     a = p.parse_args()
-    ints = lambda text: [int(x) for x in text.split(",")]
-    folders = [f for pattern in a.folders for f in glob.glob(pattern) if os.path.exists(f"{f}/bf16.json")]
-    if not folders:
-        print(f"skipped: no models in {' '.join(a.folders)}")
-        sys.exit(77)
-    models = [(f, m) for f in sorted(folders) for m in sorted(glob.glob(f"{f}/*.onnx")) if a.only in m and "dropout" not in m]
-    cases = [(f, m, s, r, z, k) for (f, m), s, r, z, k in itertools.product(
-        models, a.settings.split(","), ints(a.ranks), ints(a.zero), ints(a.accumulate)) if r > 1 or z == 0]
-
-    def run(case):
-        try:
-            return True, check(a.bin, *case, a)
-        except Exception as e:
-            return False, str(e) if isinstance(e, Differs) else f"{type(e).__name__}: {e}"
-
-    bad = 0
-    with ThreadPoolExecutor(a.jobs) as pool:
-        for (f, m, s, r, z, k), (ok, text) in zip(cases, pool.map(run, cases)):
-            bad += not ok
-            if a.v or not ok:
-                name = f"{os.path.basename(f)}/{os.path.basename(m)}"
-                print("ok  " if ok else "BAD ", f"{name} {s} ranks {r} zero {z} accumulate {k}: {text}", flush=True)
-    print(f"{len(cases) - bad} of {len(cases)} agree")
-    sys.exit(1 if bad or not cases else 0)
+    compare_all(a, "bf16.json", lambda *case: check(a.bin, *case, a))
 
 
 if __name__ == "__main__":
