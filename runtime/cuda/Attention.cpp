@@ -35,14 +35,14 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned b
   if (!(checkFloat(c, q, "q") && c.dtype(k, q.dtype) && c.dtype(v, q.dtype) && c.rank(q, 4) && c.rank(k, 4) &&
         c.rank(v, 4) && c.lastDim(q) && c.lastDim(k) && c.lastDim(v)))
     return false;
-  int64_t id, batchMajor;
+  int64_t id, batchMajor, tf32;
   const int64_t batch = q.dims[0], queries = q.dims[1], heads = q.dims[2], depth = q.dims[3], keys = k.dims[1];
   // Blocks are numbered with 32 bits, and so are the rows of a head.
   auto scores = checkedNumElements({batch, heads, std::max<int64_t>(queries, 1), std::max<int64_t>(keys, 1)});
   if (!(c.dims(k, {batch, keys, heads, depth}) && c.dims(v, {batch, keys, heads, v.dims[3]}) &&
         c.floatAttr("scale", w.scale) && c.floatAttr("dropout", w.dropout, 0.0) &&
         c.floatAttr("fill", w.fill, -3.4028234663852886e38) && c.intAttr("id", id, 0) &&
-        c.intAttr("batch_major", batchMajor, 0) &&
+        c.intAttr("batch_major", batchMajor, 0) && c.intAttr("tf32", tf32, 0) &&
         c.that(w.dropout >= 0 && w.dropout < 1, "attribute dropout: wanted 0 <= p < 1") &&
         c.that(scores && batch * heads * std::max(queries, keys) < INT32_MAX &&
                    std::max({depth, v.dims[3], queries, keys}) < INT32_MAX / 256,
@@ -51,7 +51,7 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned b
   w.type = elementOf(q.dtype);
   w.batch = batch, w.queries = queries, w.heads = heads, w.depth = depth, w.keys = keys, w.valueDepth = v.dims[3];
   w.q = headsView(q), w.k = headsView(k), w.v = headsView(v);
-  w.id = id, w.batchMajor = batchMajor != 0, w.scalars = b.scalars;
+  w.id = id, w.batchMajor = batchMajor != 0, w.tf32 = tf32 != 0, w.scalars = b.scalars;
   w.wide = aligned(q, 16) && aligned(k, 16) && aligned(v, 16);
   if (bias && !(checkFloat(c, bias, "bias") && checkScores(c, bias, w, "bias", w.bias)))
     return false;

@@ -30,6 +30,7 @@ struct AttentionWork {
   double scale = 1, fill = 0, dropout = 0;
   unsigned long long id = 0;
   bool batchMajor = false;
+  bool tf32 = false;      ///< operands of products that are f32 are rounded to TF32
   bool wide = false;      ///< every row of D elements of every operand and result begins at a multiple of 16 bytes
   bool biasPairs = false; ///< keys j and j + 1 of the bias lie side by side, aligned to both, for every even j
   const double *scalars = nullptr;

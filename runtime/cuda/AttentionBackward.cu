@@ -23,12 +23,12 @@ template <typename T> struct Tile {
     rest = v + kTile * pitch(w.valueDepth);
   }
   __device__ void loadQueries(int b, int h, int first) const {
-    loadTile<T>(q, w.q, b, h, first, w.queries, w.depth);
-    loadTile<T>(dout, w.dout, b, h, first, w.queries, w.valueDepth);
+    loadTile<T>(q, w.q, b, h, first, w.queries, w.depth, w.tf32);
+    loadTile<T>(dout, w.dout, b, h, first, w.queries, w.valueDepth, w.tf32);
   }
   __device__ void loadKeys(int b, int h, int first) const {
-    loadTile<T>(k, w.k, b, h, first, w.keys, w.depth);
-    loadTile<T>(v, w.v, b, h, first, w.keys, w.valueDepth);
+    loadTile<T>(k, w.k, b, h, first, w.keys, w.depth, w.tf32);
+    loadTile<T>(v, w.v, b, h, first, w.keys, w.valueDepth, w.tf32);
   }
   /// Of query y and key x of the tile, which are i and j of the head: p m and ds. Zeros outside.
   __device__ void gradient(int b, int h, int i, int j, int y, int x, C &dropped, C &ds) const {
@@ -61,7 +61,7 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) sumDeltas(
   const T *dout = rowOf<T>(w.dout, b, h, i), *out = rowOf<T>(w.out, b, h, i);
   C sum = 0;
   for (int c = threadIdx.x % kWarp; c < w.valueDepth; c += kWarp)
-    sum += C(widen(dout[c])) * C(widen(out[c]));
+    sum += productOperand(dout[c], w.tf32) * C(widen(out[c]));
   sum = warpJoin(sum, Plus());
   if (threadIdx.x % kWarp == 0)
     delta[row] = sum;

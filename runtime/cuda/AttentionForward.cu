@@ -21,13 +21,13 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) attend(Att
   C *out = v + kTile * pitch(w.valueDepth), *p = out + kTile * pitch(w.valueDepth);
   const int y = threadIdx.x / kTile, x = threadIdx.x % kTile, i = first + y;
   const Keep keep(w);
-  loadTile<T>(q, w.q, b, h, first, w.queries, w.depth);
+  loadTile<T>(q, w.q, b, h, first, w.queries, w.depth, w.tf32);
   for (int c = x; c < w.valueDepth; c += kTile)
     out[y * pitch(w.valueDepth) + c] = 0;
   C top = C(-INFINITY), sum = 0;
   for (int begin = 0; begin < w.keys; begin += kTile) {
-    loadTile<T>(k, w.k, b, h, begin, w.keys, w.depth);
-    loadTile<T>(v, w.v, b, h, begin, w.keys, w.valueDepth);
+    loadTile<T>(k, w.k, b, h, begin, w.keys, w.depth, w.tf32);
+    loadTile<T>(v, w.v, b, h, begin, w.keys, w.valueDepth, w.tf32);
     __syncthreads();
     const int j = begin + x;
     const bool inside = i < w.queries && j < w.keys;

@@ -42,14 +42,21 @@ template <typename T> __device__ inline T *rowOf(const HeadsView &view, int b, i
   return static_cast<T *>(view.data) + b * view.batch + h * view.head + i * view.row;
 }
 
-/// to[16][pitch(depth)] = rows [first, first + 16) of a head, zeros beyond `rows`. The block works together; no
-/// barrier.
+/// What a product takes of an operand: f32 is rounded to TF32, to nearest even, where the command says so.
+template <typename T> __device__ inline Compute<T> productOperand(T x, bool) { return widen(x); }
+template <> __device__ inline float productOperand<float>(float x, bool tf32) {
+  const unsigned bits = __float_as_uint(x);
+  return tf32 && (bits & 0x7f800000) != 0x7f800000 ? __uint_as_float((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu) : x;
+}
+
+/// to[16][pitch(depth)] = rows [first, first + 16) of a head, an operand of products, zeros beyond `rows`. The block works
+/// together; no barrier.
 template <typename T>
-__device__ void loadTile(Compute<T> *to, const HeadsView &from, int b, int h, int first, int rows, int depth) {
+__device__ void loadTile(Compute<T> *to, const HeadsView &from, int b, int h, int first, int rows, int depth, bool tf32) {
   for (int r = threadIdx.x / kTile; r < kTile; r += kTileThreads / kTile) {
     const T *row = rowOf<T>(from, b, h, first + r);
     for (int c = threadIdx.x % kTile; c < depth; c += kTile)
-      to[r * pitch(depth) + c] = first + r < rows ? widen(row[c]) : Compute<T>(0);
+      to[r * pitch(depth) + c] = first + r < rows ? productOperand(row[c], tf32) : Compute<T>(0);
   }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// all_gather_start(slice, into?){ranks}, reduce_scatter_start(x){ranks, in_place}, all_reduce_start(x){ranks} on the stream that
-// issues them, on the communicator's channel of the command; collective_done() does nothing: its command's waits do. See
+// all_gather_start(slice, into?){ranks, to}, reduce_scatter_start(x){ranks, in_place}, all_reduce_start(x){ranks} on the stream
+// that issues them, on the communicator's channel of the command; collective_done() does nothing: its command's waits do. See
 // ir/ops/Collectives.cpp.
 #include "ir/base/Error.h"
 #include "runtime/cuda/Communicator.h"
-#include "runtime/cuda/Kernel.h"
+#include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Round.h"
 #include <cassert>
 
 namespace shardc::cuda {
@@ -17,11 +18,19 @@ public:
   /// `n` is the length of a slice; for an all-reduce of the whole.
   Collective(Kind kind, const host::Binding &b, int64_t n, DeviceCommunicator *communicator)
       : kind_(kind), communicator_(communicator), channel_(b.command->communicator()), n_(n), dtype_(b.out[0].dtype),
-        in_(b.in[0].data), out_(b.out[0].data) {}
+        in_(b.in[0].data), out_(b.out[0].data) {
+    if (kind == Kind::AllGather && b.in[0].dtype != dtype_) { // the rounded slice is gathered in place
+      in_ = static_cast<char *>(out_) + (communicator ? communicator->rank() : 0) * n * byteSize(dtype_);
+      round_ = {b.in[0].as<float>(), {in_, Element(int(dtype_))}, n};
+    }
+  }
 
   llvm::Error launch(cudaStream_t stream) override {
     if (n_ == 0)
       return llvm::Error::success();
+    if (round_.from)
+      if (llvm::Error e = check(launchRound(round_, stream), "launchRound"))
+        return e;
     if (!communicator_) { // the one slice is the whole
       if (in_ == out_)
         return llvm::Error::success();
@@ -45,6 +54,7 @@ private:
   int64_t n_;
   DType dtype_;
   void *in_, *out_;
+  Round round_ = {}; ///< of the slice, first; null: none
 };
 
 class Nothing final : public Kernel {
@@ -68,12 +78,7 @@ BoundKernel bindCollective(Kind kind, const host::Binding &b, Device &device) {
 
 } // namespace
 
-BoundKernel bindAllGather(const host::Binding &b, Device &device) {
-  if (findAttr(b.command->attrs(), "to"))
-    return userError(llvm::Twine(b.place) + ": all_gather_start: a slice that is rounded first: only the host's kernel does that",
-                     "compile with --ranks 1 or --zero 0, or train on the CPU");
-  return bindCollective(Kind::AllGather, b, device);
-}
+BoundKernel bindAllGather(const host::Binding &b, Device &device) { return bindCollective(Kind::AllGather, b, device); }
 BoundKernel bindReduceScatter(const host::Binding &b, Device &device) { return bindCollective(Kind::ReduceScatter, b, device); }
 BoundKernel bindAllReduce(const host::Binding &b, Device &device) { return bindCollective(Kind::AllReduce, b, device); }
 

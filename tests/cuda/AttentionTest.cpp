@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on the device at sizes of more than one tile, in every type, against the host's in f64.
+#include "ir/base/Half.h"
 #include "ir/ops/Reference.h"
 #include "tests/cuda/RunCommand.h"
 
@@ -108,6 +109,35 @@ TEST_P(CudaAttention, equalsTheHost) {
   Commands commands(dtype, c);
   expectSame(commands.forward, toleranceOf(dtype));
   expectSame(commands.backward, 2 * toleranceOf(dtype));
+}
+
+Tensor inTf32(const Tensor &tensor) {
+  std::vector<double> values = toDoubles(tensor);
+  for (double &value : values)
+    value = roundToTf32(float(value));
+  return fromDoubles(DType::F32, tensor.dims(), values);
+}
+
+/// tf32 = 1 on any operands is what plain attention is on rounded ones.
+TEST(CudaAttentionTf32, roundsItsOperands) {
+  SHARDC_NEEDS_DEVICE();
+  for (const AttentionCase &c : kCases) {
+    SCOPED_TRACE(c.name);
+    Commands rounded(DType::F32, c), rounds(DType::F32, c);
+    for (unsigned i = 0; i < 3; ++i)
+      rounded.forward.in[i].storage = inTf32(*rounded.forward.in[i].storage);
+    for (unsigned i = 0; i < 4; ++i)
+      rounded.backward.in[i].storage = inTf32(*rounded.backward.in[i].storage);
+    for (auto [plain, tf32] : {std::pair(&rounded.forward, &rounds.forward), std::pair(&rounded.backward, &rounds.backward)}) {
+      auto exact = runByDevice(*tf32);
+      tf32->attrs.set("tf32", int64_t(1));
+      auto wanted = runByDevice(*plain), got = runByDevice(*tf32);
+      ASSERT_TRUE(exact && wanted && got);
+      for (unsigned i = 0; i < wanted->size(); ++i)
+        EXPECT_EQ(compare((*got)[i], (*wanted)[i], 0), "") << tf32->kernel << ", result " << i;
+      EXPECT_NE(compare((*got)[0], (*exact)[0], 0), "") << tf32->kernel;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, CudaAttention,

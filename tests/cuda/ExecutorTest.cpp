@@ -2,6 +2,7 @@
 // The executor on a device, on plans written by hand: what the host computes, for any number of ranks that share a device, with
 // graphs and without, again and again; errors.
 #include "ir/base/Error.h"
+#include "ir/base/Half.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/Ranks.h"
 #include "runtime/Trace.h"
@@ -106,6 +107,49 @@ TEST_P(CudaRanks, ExchangeWhatTheyHave) {
     return llvm::Error::success();
   })),
             "");
+}
+
+// A slice of f32 reaches all ranks as 16-bit floats, rounded to nearest even; lengths that are whole groups of 8 and others.
+TEST_P(CudaRanks, RoundWhatTheyGather) {
+  SHARDC_NEEDS_DEVICE();
+  const unsigned ranks = GetParam();
+  for (DType dtype : {DType::BF16, DType::F16})
+    for (int64_t n : {int64_t(7), int64_t(4096), int64_t(100003)}) {
+      PlanWriter w(ranks);
+      const uint32_t slice = w.buffer("slice", plan::PARAMETER, n, true), whole = w.buffer("whole", plan::ACTIVATION, n * ranks, true);
+      w.program("train");
+      plan::Command &gather = w.collective("all_gather_start", 1, {smallRef(slice, {n})}, smallRef(whole, {n * ranks}, dtype));
+      plan::Attr &to = *gather.add_attrs();
+      to.set_name("to");
+      to.set_s(toString(dtype).str());
+      w.done(gather);
+      const plan::Plan plan = w.take();
+      auto valueAt = [](unsigned rank, int64_t i) { return (float(i % 1001) - 500.3f) * 0.37f * float(rank + 1); };
+      auto group = makeLocalGroup(ranks);
+      EXPECT_EQ(messageOf(runRanks(group, [&](Communicator &c) -> llvm::Error {
+        auto executor = cuda::createExecutor(plan, {&c}, {});
+        if (!executor)
+          return executor.takeError();
+        std::vector<float> own(n);
+        for (int64_t i = 0; i < n; ++i)
+          own[i] = valueAt(c.rank(), i);
+        llvm::cantFail((*executor)->write(slice, 0, own.data(), 4 * n));
+        for (int run = 0; run < 2; ++run)
+          if (llvm::Error error = (*executor)->run(0))
+            return error;
+        std::vector<uint16_t> all(n * ranks);
+        llvm::cantFail((*executor)->read(whole, 0, all.data(), 2 * n * ranks));
+        int64_t wrong = 0;
+        for (unsigned r = 0; r < ranks; ++r)
+          for (int64_t i = 0; i < n; ++i) {
+            const float value = valueAt(r, i);
+            wrong += all[r * n + i] != (dtype == DType::F16 ? floatToHalf(value) : floatToBFloat(value));
+          }
+        EXPECT_EQ(wrong, 0) << toString(dtype).str() << ", " << n << " elements, rank " << c.rank();
+        return llvm::Error::success();
+      })),
+                "");
+    }
 }
 
 /// Losses of all steps, then the parameters that each rank has, end to end.

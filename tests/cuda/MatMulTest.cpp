@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products on the device in every type and layout, at sizes that tensor cores take and at odd ones, against the host's
 // in f64.
+#include "ir/ops/Reference.h"
 #include "tests/cuda/RunCommand.h"
+#include <cmath>
 
 using namespace shardc;
 using namespace shardc::test;
@@ -92,6 +94,23 @@ TEST_P(CudaMatMul, batchesOfHeads) {
   command.in.emplace_back(randomTensor(GetParam(), {b, s, h, d}, 2), dims, strides, 0);
   command.out = {Type(GetParam(), {b, h, s, s})};
   expectSame(command, tolerance() * 4);
+}
+
+/// Values of 10 bits behind the leading one make exact products, others lose what is behind these bits.
+TEST(CudaMatMulTf32, roundsItsOperands) {
+  SHARDC_NEEDS_DEVICE();
+  const int64_t sizes[][3] = {{128, 64, 96}, {256, 192, 320}, {37, 51, 13}};
+  for (auto [m, n, k] : sizes)
+    for (int64_t transposed : {0, 1}) {
+      TestCommand command{"matmul", {{"tf32", int64_t(1)}, {"transpose_b", transposed}}};
+      const Dims a{m, k}, b = transposed ? Dims{n, k} : Dims{k, n};
+      command.out = {Type(DType::F32, {m, n})};
+      auto narrow = [](Dims dims, unsigned seed) { return fromDoubles(DType::F32, dims, toDoubles(randomTensor(DType::BF16, dims, seed))); };
+      command.in = {narrow(a, 1), narrow(b, 2)};
+      expectSame(command, 1e-5 * std::sqrt(double(k)));
+      command.in = {randomTensor(DType::F32, a, 1), randomTensor(DType::F32, b, 2)};
+      expectSame(command, 1.5e-3 * std::sqrt(double(k)));
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaMatMul, testing::Values(DType::F64, DType::F32, DType::BF16, DType::F16),

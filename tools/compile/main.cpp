@@ -150,8 +150,6 @@ Expected<CompileOptions> compileOptions() {
   if (target != "cpu" && target != "cuda")
     return userError("--target: got '" + target + "', wanted cpu or cuda");
   o.target = target;
-  if (target == "cuda" && o.precision == Precision::Tf32)
-    return userError("--precision: not built yet with --target cuda: got 'tf32', wanted fp32 or bf16", "tf32 runs on the CPU");
   if (machine.getNumOccurrences())
     o.machine = machine;
   else if (target == "cuda")
