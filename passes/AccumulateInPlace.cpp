@@ -7,7 +7,7 @@ namespace shardc {
 
 std::optional<unsigned> accumulatorOf(const OpDef &def) {
   for (unsigned i = 0; i < def.operands.size(); ++i)
-    if (llvm::StringRef(def.operands[i]) == "acc?")
+    if (llvm::StringRef name = def.operands[i]; name == "acc?" || name == "c?")
       return i;
   return std::nullopt;
 }
@@ -16,7 +16,7 @@ std::optional<unsigned> accumulatorOf(const OpDef &def) {
 static bool absorb(Op &add, Value *sum, Value *term, const llvm::DenseMap<const Op *, unsigned> &position) {
   Op *op = term->op();
   std::optional<unsigned> acc = accumulatorOf(op->def());
-  bool free = acc && !op->operand(*acc) && term->hasOneUse() && sum->hasOneUse() && term->type() == sum->type() &&
+  bool free = acc && !op->operand(*acc) && !op->attrs.has("act") && term->hasOneUse() && sum->hasOneUse() && term->type() == sum->type() &&
               !add.graph().isOutput(term) && !add.graph().isOutput(sum);
   if (!free || sum->op()->def().view || sum->op()->is(kConstant) || sum->op()->is(kInput) || sum->op()->is(kParam) ||
       position.lookup(sum->op()) > position.lookup(op))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Layout.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace shardc {
 
@@ -76,6 +77,11 @@ std::optional<Layout> viewLayout(const Op &view, const Layout &operand) {
       result.strides.push_back(i < extra || from[i - extra] != to[i] ? 0 : operand.strides[i - extra]);
   }
   return result;
+}
+
+uint8_t allowedLayouts(const OpDef &def, unsigned i) {
+  bool taken = llvm::any_of(def.inPlace, [&](const InPlace &pair) { return pair.operand == int(i); });
+  return taken && !(def.layouts & kStrided) ? uint8_t(kContiguous) : def.layouts;
 }
 
 bool layoutFits(const Layout &layout, llvm::ArrayRef<int64_t> dims, uint8_t allowed) {

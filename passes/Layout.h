@@ -23,5 +23,8 @@ Layout ownLayout(Value *value);
 std::optional<Layout> viewLayout(const Op &view, const Layout &operand);
 /// Does `layout` fit what `allowed` (Layouts bits of OpDef) says for a value of these dims? Strides of dims of size 1 do not matter.
 bool layoutFits(const Layout &layout, llvm::ArrayRef<int64_t> dims, uint8_t allowed);
+/// What operand `i` of an op of that kind may look like: OpDef::layouts; row-major, though, where a result may take its memory, unless
+/// any strides are allowed.
+uint8_t allowedLayouts(const OpDef &def, unsigned i);
 
 } // namespace shardc

@@ -19,7 +19,7 @@ public:
       }
       for (unsigned i = 0; i < op.numOperands(); ++i)
         if (Value *v = op.operand(i))
-          if (!layoutFits(layoutOf(v), v->type().dims, op.def().layouts))
+          if (!layoutFits(layoutOf(v), v->type().dims, allowedLayouts(op.def(), i)))
             op.setOperand(i, copyOf(v, op));
     }
   }

@@ -36,13 +36,13 @@ bool swapsLastTwo(const Ints &perm) {
   return swap;
 }
 
-/// A product as `like`, of other operands.
+/// A product as `like`, of other matrices.
 Value *productLike(Op &like, Builder &b, Value *x, Value *y, bool transposeX, bool transposeY) {
   Attrs attrs{{"transpose_a", int64_t(transposeX)}, {"transpose_b", int64_t(transposeY)}};
   for (auto &[name, value] : like.attrs)
     if (!attrs.has(name))
       attrs.set(name, value);
-  return b.make(kMatMul, {x, y}, std::move(attrs));
+  return b.make(kMatMul, {x, y, like.operand(2), like.operand(3)}, std::move(attrs));
 }
 
 /// transpose(transpose(x)) => transpose(x);   transpose(x) in the old order => x
@@ -61,7 +61,7 @@ Value *simplifyTranspose(Op &op) {
       both.push_back(inner[p]);
     return b.transpose(x->op()->operand(0), both);
   }
-  if (swapsLastTwo(perm) && x->op()->is(kMatMul) && x->hasOneUse() && !x->op()->operand(2)) {
+  if (swapsLastTwo(perm) && x->op()->is(kMatMul) && x->hasOneUse() && x->op()->numOperands() == 2) {
     const Attrs &attrs = x->op()->attrs;
     return productLike(*x->op(), b, x->op()->operand(1), x->op()->operand(0), !attrs.getInt("transpose_b", 0),
                        !attrs.getInt("transpose_a", 0));
@@ -79,7 +79,7 @@ Value *simplifyMatMul(Op &op) {
       transposed[i] = !transposed[i];
       changed = true;
     }
-  if (!changed || op.operand(2))
+  if (!changed)
     return nullptr;
   Builder b(op.graph(), &op);
   b.stampLike(op);

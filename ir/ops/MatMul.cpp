@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = op(a) op(b) [+ acc], op transposing the last two dims where asked; the leading (batch) dims
-// broadcast. `acc` is added to in place. wide = 1 leaves the sums over 16-bit operands unrounded, f32;
-// tf32 = 1: f32 operands are rounded to 10 bits behind the leading one.
+// y = act(op(a) op(b) [+ bias] [+ c]), rounded once; op transposes the last two dims where asked, the leading
+// (batch) dims broadcast. bias[n] is one number a column, of a's type; c has y's dims and type, and y may take its
+// memory. act: "relu", or none. wide = 1 leaves the sums over 16-bit operands unrounded, f32; tf32 = 1: a and b of
+// f32 are rounded to 10 bits behind the leading one.
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
 
 namespace shardc {
 namespace {
+
+constexpr unsigned kC = 2, kBias = 3;
+
+bool hasRelu(const Op &op) { return op.attrs.has("act") && op.attrs.getString("act") == "relu"; }
 
 llvm::ArrayRef<int64_t> batchOf(llvm::ArrayRef<int64_t> dims) { return dims.drop_back(2); }
 
@@ -37,7 +42,13 @@ llvm::Expected<Types> infer(const Op &op) {
     return check.error();
   dims->push_back(a.dim(ta ? -1 : -2));
   dims->push_back(b.dim(tb ? -2 : -1));
-  DType dtype = checkSumType(check, 0, 2, *dims);
+  DType dtype = checkSumType(check, 0, kC, *dims);
+  if (check.has(kBias)) {
+    check.sameDType(0, kBias);
+    check.hasDims(kBias, {dims->back()});
+  }
+  if (llvm::StringRef act = op.attrs.has("act") ? check.text("act") : ""; act != "" && act != "relu")
+    check.fail("attribute 'act': got '" + act + "', wanted 'relu' or ''");
   return check.done({Type(dtype, *dims)});
 }
 
@@ -48,9 +59,15 @@ Value *flattened(GradContext &g, Value *value) {
 }
 
 // With y = A B: dA = dy B^T, dB = A^T dy; where an operand came transposed, its gradient is the
-// transpose of these. Broadcast batches are summed, for a shared B (a weight) inside the product.
+// transpose of these. Broadcast batches are summed, for a shared B (a weight) inside the product. Nothing passes
+// where ReLU has put 0.
 void gradient(GradContext &g) {
-  Value *a = g.in(0), *b = g.in(1), *dy = g.cast(g.dOut(), a->type().dtype);
+  Value *wide = g.dOut();
+  if (hasRelu(g.op())) {
+    Value *zero = g.scalar(wide->type().dtype, 0);
+    wide = g.where(g.make(kGreater, {g.out(), zero}), wide, zero);
+  }
+  Value *a = g.in(0), *b = g.in(1), *dy = g.cast(wide, a->type().dtype);
   bool ta = g.attrs().getInt("transpose_a", 0), tb = g.attrs().getInt("transpose_b", 0);
   auto product = [&](Value *x, Value *y, bool tx, bool ty) {
     Value *made = g.matmul(x, y, tx, ty);
@@ -70,14 +87,22 @@ void gradient(GradContext &g) {
     Value *db = tb ? product(dy, a, true, ta) : product(a, dy, !ta, false);
     g.setGrad(1, shared ? g.reshape(db, bDims) : db);
   }
-  if (g.needs(2))
-    g.setGrad(2, g.dOut());
+  if (g.needs(kC))
+    g.setGrad(kC, wide);
+  if (g.needs(kBias)) {
+    Ints rows; // all dims but the last
+    for (int64_t i = 0; i + 1 < wide->type().rank(); ++i)
+      rows.push_back(i);
+    g.setGrad(kBias, g.cast(g.sum(wide, rows, /*keepDims=*/false), a->type().dtype));
+  }
 }
 
 Cost cost(const Op &op) {
   const Type &a = op.operand(0)->type(), &y = op.result()->type();
   int64_t k = a.dim(op.attrs.getInt("transpose_a", 0) ? -2 : -1);
-  double bytes = double(y.numBytes()) * (op.operand(2) ? 2 : 1);
+  double bytes = double(y.numBytes()) * (op.operand(kC) ? 2 : 1);
+  if (const Value *bias = op.operand(kBias))
+    bytes += double(bias->type().numBytes());
   return {2.0 * double(y.numElements()) * double(k),
           bytes + double(a.numBytes()) + double(op.operand(1)->type().numBytes())};
 }
@@ -91,8 +116,12 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   Dims strideA = broadcastStrides(batchOf(in[0]->dims()), batch),
        strideB = broadcastStrides(batchOf(in[1]->dims()), batch), strideY = rowMajorStrides(batch);
   std::vector<double> a = productOperand(op, *in[0]), b = productOperand(op, *in[1]);
-  std::vector<double> y =
-      in.size() > 2 && in[2] ? toDoubles(*in[2]) : std::vector<double>(type.numElements());
+  std::vector<double> y(type.numElements());
+  if (in.size() > kC && in[kC])
+    y = toDoubles(*in[kC]);
+  if (in.size() > kBias)
+    for (size_t i = 0; i < y.size(); ++i)
+      y[i] += in[kBias]->asDouble(i % n);
   for (int64_t p = 0, products = numElements(batch); p < products && !y.empty(); ++p) {
     int64_t atA = 0, atB = 0;
     for (size_t i = 0; i < batch.size(); ++i) {
@@ -108,11 +137,14 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
           y[(p * m + i) * n + j] += ail * (tb ? pb[j * k + l] : pb[l * n + j]);
       }
   }
+  if (hasRelu(op))
+    for (double &value : y)
+      value = value > 0 || value != value ? value : 0;
   return Tensors{fromDoubles(type.dtype, type.dims, y)};
 }
 
-constexpr const char *kOperands[] = {"a", "b", "acc?"};
-constexpr InPlace kAccumulates[] = {{2, 0}};
+constexpr const char *kOperands[] = {"a", "b", "c?", "bias?"};
+constexpr InPlace kAccumulates[] = {{kC, 0}};
 
 } // namespace
 
@@ -123,7 +155,6 @@ constinit const OpDef kMatMul = {.mnemonic = "matmul",
                                  .evaluate = evaluate,
                                  .cost = cost,
                                  .layouts = kMatrix,
-                                 .inPlace = kAccumulates,
-                                 .inPlaceRequired = true};
+                                 .inPlace = kAccumulates};
 
 } // namespace shardc

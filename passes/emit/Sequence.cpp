@@ -2,19 +2,26 @@
 #include "passes/emit/Sequence.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/Accumulator.h"
 
 namespace shardc::emit {
 namespace {
 
 bool isSource(const Op &op) { return op.is(kInput) || op.is(kParam) || op.is(kConstant) || op.is(kScalars); }
 
-/// The operand that result 0 overwrites by definition, null if there is none.
+/// Does nothing but its only user read the value, through views or not?
+bool readOnce(const Value *value) {
+  while (value->hasOneUse() && value->op()->def().view)
+    value = value->op()->operand(0);
+  return value->hasOneUse();
+}
+
+/// The operand that result 0 overwrites: by definition, or, where it adds to it, because nobody else reads it. Null if there is none.
 const Value *accumulator(const Op &op) {
-  if (!op.def().inPlaceRequired)
-    return nullptr;
   for (const InPlace &pair : op.def().inPlace)
-    if (pair.result == 0)
-      return op.operand(pair.operand);
+    if (const Value *operand = op.operand(pair.operand); operand && pair.result == 0)
+      if (op.def().inPlaceRequired || (accumulatorOf(op.def()) == unsigned(pair.operand) && readOnce(operand)))
+        return operand;
   return nullptr;
 }
 

@@ -121,8 +121,10 @@ BoundKernel prepare(const host::Binding &binding, Device &device, Problem p, Dim
 BoundKernel bindMatMul(const host::Binding &binding, Device &device) {
   Checks c(binding);
   int64_t ta, tb, tf32;
-  if (!(c.arity(2, 3, 1) && c.intAttr("transpose_a", ta, 0) && c.intAttr("transpose_b", tb, 0) &&
-        c.intAttr("tf32", tf32, 0)))
+  std::string act;
+  if (!(c.arity(2, 4, 1) && (!c.has("act") || c.stringAttr("act", act)) &&
+        c.that(act.empty() && !c.in(3), "bias and act: devices have none") && c.intAttr("transpose_a", ta, 0) &&
+        c.intAttr("transpose_b", tb, 0) && c.intAttr("tf32", tf32, 0)))
     return c.take();
   const Array &a = c.in(0), &b = c.in(1), &acc = c.in(2), &y = c.out(0);
   if (!(checkFloat(c, a, "a") && c.dtype(b, a.dtype) && checkStatistic(c, y, a.dtype, "result") && c.contiguous(y) &&

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul(a, b[, acc]){transpose_a, transpose_b} -> y = a b (+ acc, in place), batches broadcast.
+// matmul(a, b[, c, bias]){transpose_a, transpose_b, act} -> y = act(a b + bias + c), batches broadcast; c may be y's
+// memory.
 #include "runtime/host/Checks.h"
+#include "runtime/host/Copy.h"
 #include "runtime/host/Gemm.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/host/Strided.h"
@@ -8,13 +10,32 @@
 namespace shardc::host {
 namespace {
 
+/// What happens around the products.
+template <typename T> struct Epilogue {
+  std::unique_ptr<Kernel> copyC; ///< to y, if c lies elsewhere
+  const T *bias;
+  bool relu;
+
+  void finish(T *y, int64_t rows, int64_t n) const {
+    if (!bias && !relu)
+      return;
+    parallelFor(rows, std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          T value = y[i * n + j] + (bias ? bias[j] : T(0));
+          y[i * n + j] = !relu || value > 0 || value != value ? value : T(0);
+        }
+    });
+  }
+};
+
 template <typename T> class MatMul final : public Kernel {
 public:
   MatMul(const Array &a, const Array &b, const Array &y, bool transposeA, bool transposeB,
-         bool accumulate, const Dims &strideA, const Dims &strideB)
+         bool accumulate, const Dims &strideA, const Dims &strideB, Epilogue<T> epilogue)
       : a_(matrix(a, transposeA)), b_(matrix(b, transposeB)), y_(y.as<T>()),
         m_(y.dims[y.dims.size() - 2]), n_(y.dims.back()),
-        k_(a.dims[a.dims.size() - (transposeA ? 2 : 1)]), beta_(accumulate ? 1 : 0) {
+        k_(a.dims[a.dims.size() - (transposeA ? 2 : 1)]), beta_(accumulate ? 1 : 0), epilogue_(std::move(epilogue)) {
     llvm::ArrayRef<int64_t> all = y.dims;
     batch_.assign(all.begin(), all.end() - 2);
     Dims strides[] = {strideA, strideB};
@@ -31,6 +52,14 @@ public:
   }
 
   void run() override {
+    if (epilogue_.copyC)
+      epilogue_.copyC->run();
+    multiply();
+    epilogue_.finish(y_, count_ * m_, n_);
+  }
+
+private:
+  void multiply() {
     bool big = double(m_) * double(n_) * double(k_) > 1 << 24;
     if (count_ == 1 || big) {
       for (int64_t i = 0; i < count_; ++i) {
@@ -46,7 +75,6 @@ public:
     parallelTasks(count_, double(m_) * double(n_) * double(k_), one);
   }
 
-private:
   static Matrix<T> matrix(const Array &a, bool transpose) {
     size_t r = a.strides.size();
     Matrix<T> m{a.as<T>(), a.strides[r - 2], a.strides[r - 1]};
@@ -65,6 +93,7 @@ private:
   T *y_;
   int64_t m_, n_, k_, count_;
   T beta_;
+  Epilogue<T> epilogue_;
   Dims batch_, strideA_, strideB_;
 };
 
@@ -75,14 +104,25 @@ Array batchOf(const Array &a) {
   return batch;
 }
 
+template <typename T>
+std::unique_ptr<Kernel> make(const Binding &binding, bool ta, bool tb, const Dims &strideA, const Dims &strideB, bool relu) {
+  auto in = [&](size_t i) { return i < binding.in.size() ? binding.in[i] : Array(); };
+  const Array c = in(2), bias = in(3), &y = binding.out[0];
+  Epilogue<T> epilogue{c && !sameArray(c, y) ? makeCopy(c, y) : nullptr, bias.as<T>(), relu};
+  return std::make_unique<MatMul<T>>(in(0), in(1), y, ta, tb, bool(c), strideA, strideB, std::move(epilogue));
+}
+
 } // namespace
 
 BoundKernel bindMatMul(const Binding &binding) {
   Checks c(binding);
   int64_t ta, tb;
-  if (!(c.arity(2, 3, 1) && c.intAttr("transpose_a", ta, 0) && c.intAttr("transpose_b", tb, 0)))
+  std::string act;
+  if (!(c.arity(2, 4, 1) && c.intAttr("transpose_a", ta, 0) && c.intAttr("transpose_b", tb, 0) &&
+        (!c.has("act") || c.stringAttr("act", act)) &&
+        c.that(act.empty() || act == "relu", "attribute act: got " + act + ", wanted relu or nothing")))
     return c.take();
-  const Array &a = c.in(0), &b = c.in(1), &acc = c.in(2), &y = c.out(0);
+  const Array &a = c.in(0), &b = c.in(1), &added = c.in(2), &bias = c.in(3), &y = c.out(0);
   if (!(c.real(a) && c.dtype(b, a.dtype) && c.dtype(y, a.dtype) && c.contiguous(y) &&
         c.that(a.dims.size() >= 2 && b.dims.size() >= 2 && y.dims.size() >= 2,
                "ranks: wanted at least 2")))
@@ -100,12 +140,12 @@ BoundKernel bindMatMul(const Binding &binding) {
         c.that(broadcastStrides(batchOf(a), batch, strideA) &&
                    broadcastStrides(batchOf(b), batch, strideB),
                "batches do not broadcast to the result's") &&
-        c.that(!acc || sameArray(acc, y), "acc: wanted the memory of the result") &&
-        c.apart({{0, 2}})))
+        c.that(!added || (added.dtype == y.dtype && added.dims == y.dims), "c: wanted the type and shape of the result") &&
+        (!bias || (c.dtype(bias, y.dtype) && c.dims(bias, {n}) && c.contiguous(bias))) && c.apart({{0, 2}})))
     return c.take();
-  if (a.dtype == DType::F32)
-    return std::make_unique<MatMul<float>>(a, b, y, ta, tb, bool(acc), strideA, strideB);
-  return std::make_unique<MatMul<double>>(a, b, y, ta, tb, bool(acc), strideA, strideB);
+  const bool relu = !act.empty();
+  return a.dtype == DType::F32 ? make<float>(binding, ta, tb, strideA, strideB, relu)
+                               : make<double>(binding, ta, tb, strideA, strideB, relu);
 }
 
 } // namespace shardc::host

@@ -125,7 +125,10 @@ TEST_F(Infer, reductionsAndProducts) {
             "batch dims do not broadcast: got 2x2x3 and 3x3x2, wanted equal ones or 1");
   EXPECT_EQ(error(kMatMul, {f({3}), f({3, 2})}), "operand a: got dims 3, wanted rank 2 or more");
   EXPECT_EQ(error(kMatMul, {f({2, 3}), f({3, 2}), f({2, 3})}),
-            "operand acc: got dims 2x3, wanted 2x2");
+            "operand c: got dims 2x3, wanted 2x2");
+  EXPECT_EQ(error(kMatMul, {f({2, 3}), f({3, 4}), f({2, 4}), f({3})}), "operand bias: got dims 3, wanted 4");
+  EXPECT_EQ(error(kMatMul, {f({2, 3}), f({3, 4})}, {{"act", std::string("gelu")}}),
+            "attribute 'act': got 'gelu', wanted 'relu' or ''");
   EXPECT_EQ(type(kMatMul, {f({5, 1, 2, 3}), f({4, 3, 7})}), Type(DType::F32, {5, 4, 2, 7}));
 }
 

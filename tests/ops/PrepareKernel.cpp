@@ -3,6 +3,7 @@
 #include "ir/base/Movement.h"
 #include "ir/ops/Reference.h"
 #include "passes/FusedBody.h"
+#include "passes/Layout.h"
 
 namespace shardc::test {
 
@@ -124,7 +125,7 @@ std::unique_ptr<PreparedKernel> prepareKernel(const Op &op, TensorArgs operands,
     }
     // lse comes straight out of attention, in row-major order.
     bool dense = !strided || (op.is(kAttentionGrad) && i == 5);
-    in.push_back(allocate(*operands[i], op.def().layouts, i, !dense));
+    in.push_back(allocate(*operands[i], allowedLayouts(op.def(), i), i, !dense));
     in.back().put(*operands[i]);
     binding.in.back() = in.back().array;
   }

@@ -6,6 +6,11 @@ namespace {
 
 Attrs over(Ints axes, bool keep = false) { return {{"axes", axes}, {"keep_dims", int64_t(keep)}}; }
 Attrs transposed(int64_t a, int64_t b) { return {{"transpose_a", a}, {"transpose_b", b}}; }
+Attrs relu(int64_t a, int64_t b) {
+  Attrs attrs = transposed(a, b);
+  attrs.set("act", std::string("relu"));
+  return attrs;
+}
 
 void products(OpCases &cases) {
   cases.push_back({&kMatMul, "Plain", {x({2, 3}), x({3, 4})}});
@@ -20,6 +25,13 @@ void products(OpCases &cases) {
   cases.push_back({&kMatMul, "BatchTransposed", {x({2, 3, 2}), x({2, 4, 3})}, transposed(1, 1)});
   cases.push_back({&kMatMul, "BatchBroadcast", {x({2, 1, 2, 3}), x({3, 3, 2})}});
   cases.push_back({&kMatMul, "Accumulates", {x({2, 3}), x({3, 4}), x({2, 4})}});
+  cases.push_back({&kMatMul, "Bias", {x({2, 3}), x({3, 4}), absent(), x({4})}});
+  cases.push_back({&kMatMul, "Relu", {distinct({4, 3}), distinct({3, 5})}, relu(0, 0)});
+  cases.push_back({&kMatMul, "Epilogue", {x({2, 3, 5}), x({4, 5}), x({2, 3, 4}), x({4})}, transposed(0, 1)});
+  cases.push_back({&kMatMul, "EpilogueRelu", {distinct({2, 3, 5}), distinct({2, 4, 5}), x({2, 3, 4}), x({4})}, relu(0, 1)});
+  cases.push_back({&kMatMul, "EpilogueOfNothing", {x({2, 0}), x({0, 3}), x({2, 3}), x({3})}, relu(0, 0)});
+  cases.push_back({&kMatMul, "LargerEpilogue", {x({67, 37}), x({131, 37}), x({67, 131}), x({131})}, relu(0, 1), {0}, false, false});
+  cases.push_back({&kMatMul, "WideEpilogue", {x({2, 3}), x({3, 4}), statistic(x({2, 4})), x({4})}, {{"wide", int64_t(1)}}});
   cases.push_back({&kMatMul, "Wide", {x({2, 3}), x({3, 4})}, {{"wide", int64_t(1)}}});
   cases.push_back({&kMatMul, "WideAccumulates", {x({2, 3}), x({3, 4}), statistic(x({2, 4}))}, {{"wide", int64_t(1)}}});
   cases.push_back({&kMatMul, "Tf32", {x({5, 7}), x({7, 4})}, {{"tf32", int64_t(1)}}});
