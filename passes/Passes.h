@@ -30,6 +30,10 @@ llvm::Error setPrecision(Graph &graph, const CompileOptions &options);
 /// Applies `--dropout`: sets every ratio, removes dropout of ratio 0.
 llvm::Error setDropout(Graph &graph, const CompileOptions &options);
 
+/// A product takes what follows it: bias, a summand of its result's dims (residual), ReLU. The sum is rounded once. Leaves dead ops.
+/// Requires: types decided.
+llvm::Error productEpilogues(Graph &graph, const CompileOptions &options);
+
 /// Says the bucket (index and name) of every parameter, in order of first use. By default a bucket is a layer: the shortest name
 /// prefix that ends in a number. A parameter without one joins the layer of its first user; else look-up tables are a bucket, a lone norm joins
 /// the layer used before it, and the rest is "root" before the first layer, "after.LAYER" behind one. With `--bucket SIZE` as many as

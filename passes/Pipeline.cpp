@@ -23,6 +23,8 @@ static void prepare(PassRunner &run) {
   run("simplify", simplify);
   run("set-precision", setPrecision); // raised ops keep statistics and sums wide
   run("cse", cse);
+  run("dce", dce); // what nobody uses would count as a user
+  run("product-epilogues", productEpilogues);
   run("dce", dce);
 }
 
