@@ -5,6 +5,7 @@
 #include "runtime/Ranks.h"
 #include "runtime/Trace.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/cuda/Tuner.h"
 #include "runtime/host/BindCommand.h"
 #include "llvm/ADT/DenseMap.h"
 #include <set>
@@ -59,12 +60,10 @@ llvm::Error CudaExecutor::load() {
     return e;
   if (llvm::Error e = allocate())
     return e;
+  if (llvm::Error e = bindPrograms())
+    return e;
   if (llvm::Error e = loadConstants())
     return e;
-  programs_.reserve(plan_.programs_size());
-  for (const plan::Program &program : plan_.programs())
-    if (llvm::Error e = bindProgram(program))
-      return e;
   if (llvm::Error e = check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"))
     return e;
   if (!communicator())
@@ -204,6 +203,19 @@ llvm::Error CudaExecutor::bindProgram(const plan::Program &program) {
     bound.issues.push_back(std::move(issue));
   }
   return llvm::Error::success();
+}
+
+llvm::Error CudaExecutor::bindPrograms() {
+  Tuner tuner(deviceOptions_.tuning, *device_, options_.communicator);
+  device_->tuneBy(&tuner);
+  programs_.reserve(plan_.programs_size());
+  for (const plan::Program &program : plan_.programs())
+    if (llvm::Error e = bindProgram(program))
+      return e;
+  device_->tuneBy(nullptr);
+  if (llvm::Error e = tuner.settle())
+    return e;
+  return tuner.hasScribbled() ? memory_->clear() : llvm::Error::success();
 }
 
 llvm::Error CudaExecutor::write(uint32_t buffer, uint64_t offset, const void *from, uint64_t bytes) {

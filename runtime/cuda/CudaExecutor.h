@@ -54,6 +54,8 @@ private:
   llvm::Error openCommunicator();
   llvm::Error allocate();
   llvm::Error loadConstants();
+  /// All programs, and the algorithms of their products.
+  llvm::Error bindPrograms();
   llvm::Error bindProgram(const plan::Program &program);
   llvm::Expected<Stream *> streamOf(const plan::Command &command);
   /// Launches its kernel; stamps its events where there is a trace.

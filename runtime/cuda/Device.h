@@ -16,6 +16,7 @@
 namespace shardc::cuda {
 
 class DeviceCommunicator;
+class Tuner;
 
 /// Every thread that calls CUDA for it must have called cudaSetDevice(ordinal()) before; `create` does so for its own.
 class Device {
@@ -36,6 +37,10 @@ public:
   /// The ranks that run a plan together; null: one rank, or not yet told. It outlives the kernels that are bound to it.
   DeviceCommunicator *communicator() const { return communicator_; }
   void join(DeviceCommunicator *communicator) { communicator_ = communicator; }
+
+  /// What products that are bound now are told to; null: they keep the library's first answers.
+  Tuner *tuner() const { return tuner_; }
+  void tuneBy(Tuner *tuner) { tuner_ = tuner; }
 
   /// A function of CUDA C++ source by NVRTC, for this device: cached in memory by source, and on disk under its hash. `name` is
   /// extern "C". The returned handle lives as long as the device. (cudaKernel_t: launched by cudaLaunchKernelExC.)
@@ -58,6 +63,7 @@ private:
   std::vector<Site> sites_;
   std::map<unsigned, Scratch> scratch_;
   DeviceCommunicator *communicator_ = nullptr;
+  Tuner *tuner_ = nullptr;
 };
 
 /// success, or "CALL: what the driver says".

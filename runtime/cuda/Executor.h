@@ -6,12 +6,18 @@
 
 namespace shardc::cuda {
 
+/// shardc/tuning.txt in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache). "" if there is none.
+std::string defaultTuningFile();
+
 struct DeviceOptions {
   int ordinal = 0;
   /// How ranks talk: by NCCL, each on a device of its own, or as threads of this process that share one.
   bool nccl = false;
   /// Programs become CUDA graphs after their first run. Ranks that share a device have none.
   bool graphs = true;
+  /// Where the fastest algorithms of products are looked up and kept ("": nowhere, they are the library's first answers). With
+  /// the same file a run gives the same bits; what it lacks is timed and added to it, by rank 0, whose path counts.
+  std::string tuning = defaultTuningFile();
 };
 
 /// One rank; the calling thread uses it. Errors, beside those of every executor: no device (see whyNoDevice), kernels that it lacks,

@@ -2,6 +2,8 @@
 // The library is column-major: y^T = b^T a^T, so that its first operand is our b, its second our a, its rows our n.
 #include "runtime/cuda/LtMatMul.h"
 #include "ir/base/Error.h"
+#include "llvm/Support/raw_ostream.h"
+#include <optional>
 #include <utility>
 
 namespace shardc::cuda {
@@ -66,7 +68,19 @@ struct Preference {
 
 } // namespace
 
-llvm::Error LtProduct::describe(const Problem &p) {
+std::string Problem::describe() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << batch << " x " << m << "x" << n << "x" << k << " of " << toString(in) << " in " << toString(out);
+  os << ", a " << rowA << ":" << columnA << ":" << strideA << " b " << rowB << ":" << columnB << ":" << strideB << " y "
+     << strideY;
+  os << (addsC ? " +c" : "") << (addsBias ? " +bias" : "") << (relu ? " relu" : "") << (tf32 ? " tf32" : "");
+  os << ", aligned " << alignA << " " << alignB << " " << alignY;
+  return text;
+}
+
+llvm::Error LtProduct::open(const void *bias) {
+  const Problem &p = problem_;
   // b^T is n x k and stands at j * columnB + l * rowB; a^T is k x m.
   std::optional<View> first = viewOf(p.n, p.k, p.columnB, p.rowB), second = viewOf(p.k, p.m, p.columnA, p.rowA);
   if (!first || !second)
@@ -78,11 +92,24 @@ llvm::Error LtProduct::describe(const Problem &p) {
   if (auto error = check(cublasLtMatmulDescCreate(&product_, compute, p.in == DType::F64 ? CUDA_R_64F : CUDA_R_32F),
                          "cublasLtMatmulDescCreate"))
     return error;
-  for (auto [attribute, operation] : {std::pair(CUBLASLT_MATMUL_DESC_TRANSA, first->operation),
-                                      std::pair(CUBLASLT_MATMUL_DESC_TRANSB, second->operation)})
-    if (auto error = check(cublasLtMatmulDescSetAttribute(product_, attribute, &operation, sizeof(operation)),
-                           "cublasLtMatmulDescSetAttribute"))
+  auto set = [&](cublasLtMatmulDescAttributes_t attribute, auto value) {
+    return check(cublasLtMatmulDescSetAttribute(product_, attribute, &value, sizeof(value)),
+                 "cublasLtMatmulDescSetAttribute");
+  };
+  if (auto error = set(CUBLASLT_MATMUL_DESC_TRANSA, first->operation))
+    return error;
+  if (auto error = set(CUBLASLT_MATMUL_DESC_TRANSB, second->operation))
+    return error;
+  if (auto error = set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.addsBias ? p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS
+                                                      : p.relu   ? CUBLASLT_EPILOGUE_RELU
+                                                                 : CUBLASLT_EPILOGUE_DEFAULT))
+    return error;
+  if (p.addsBias) {
+    if (auto error = set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t(dataType(p.in))))
       return error;
+    if (auto error = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias))
+      return error;
+  }
   if (auto error = makeLayout(first_, p.in, *first, p.batch, p.strideB))
     return error;
   if (auto error = makeLayout(second_, p.in, *second, p.batch, p.strideA))
@@ -90,9 +117,8 @@ llvm::Error LtProduct::describe(const Problem &p) {
   return makeLayout(result_, p.out, View{p.n, p.m, p.n, CUBLAS_OP_N}, p.batch, p.strideY);
 }
 
-// The library's first answer. Candidates that are timed would be chosen here, from a tuning file by the problem's
-// fields.
-llvm::Error LtProduct::choose(const Problem &p) {
+llvm::Expected<std::vector<cublasLtMatmulAlgo_t>> LtProduct::algorithms(int most) const {
+  const Problem &p = problem_;
   Preference preference;
   if (auto error = check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate"))
     return error;
@@ -108,36 +134,53 @@ llvm::Error LtProduct::choose(const Problem &p) {
                                   std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p.alignY)})
     if (auto error = preference.set(attribute, uint32_t(bytes)))
       return error;
-  cublasLtMatmulHeuristicResult_t answer = {};
+  std::vector<cublasLtMatmulHeuristicResult_t> answers(most);
   int found = 0;
   if (auto error = check(cublasLtMatmulAlgoGetHeuristic(blas_, product_, first_, second_, result_, result_,
-                                                        preference.handle, 1, &answer, &found),
+                                                        preference.handle, most, answers.data(), &found),
                          "cublasLtMatmulAlgoGetHeuristic"))
     return error;
-  if (!found)
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (const cublasLtMatmulHeuristicResult_t &answer : llvm::ArrayRef(answers).take_front(found))
+    if (answer.state == CUBLAS_STATUS_SUCCESS && answer.workspaceSize <= size_t(kBlasWorkspace))
+      algorithms.push_back(answer.algo);
+  if (algorithms.empty())
     return userError("cuBLASLt knows no algorithm for this product");
-  algorithm_ = answer.algo;
-  return llvm::Error::success();
+  return algorithms;
 }
 
-llvm::Expected<LtProduct> LtProduct::of(const Problem &problem, Device &device, llvm::StringRef place) {
+bool LtProduct::takes(const cublasLtMatmulAlgo_t &algorithm) const {
+  cublasLtMatmulHeuristicResult_t answer = {};
+  uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_INPLACE;
+  return cublasLtMatmulAlgoCheck(blas_, product_, first_, second_, result_, result_, &algorithm, &answer) ==
+             CUBLAS_STATUS_SUCCESS &&
+         answer.workspaceSize <= size_t(kBlasWorkspace) &&
+         cublasLtMatmulAlgoConfigGetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof(scheme),
+                                              nullptr) == CUBLAS_STATUS_SUCCESS &&
+         (scheme == CUBLASLT_REDUCTION_SCHEME_NONE || scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+}
+
+llvm::Expected<LtProduct> LtProduct::of(const Problem &problem, const void *bias, Device &device,
+                                        llvm::StringRef place) {
   LtProduct made;
+  made.problem_ = problem;
   made.blas_ = device.blas();
-  made.accumulate_ = problem.accumulate;
-  made.wide_ = problem.in == DType::F64;
-  llvm::Error error = made.describe(problem);
-  if (!error)
-    error = made.choose(problem);
+  llvm::Error error = made.open(bias);
+  if (!error) {
+    if (auto answers = made.algorithms(1))
+      made.algorithm_ = answers->front();
+    else
+      error = answers.takeError();
+  }
   if (error)
     return userError(place + ": matmul: " + llvm::toString(std::move(error)));
   return made;
 }
 
 LtProduct::LtProduct(LtProduct &&other)
-    : blas_(other.blas_), product_(std::exchange(other.product_, nullptr)),
+    : problem_(other.problem_), blas_(other.blas_), product_(std::exchange(other.product_, nullptr)),
       first_(std::exchange(other.first_, nullptr)), second_(std::exchange(other.second_, nullptr)),
-      result_(std::exchange(other.result_, nullptr)), algorithm_(other.algorithm_), accumulate_(other.accumulate_),
-      wide_(other.wide_) {}
+      result_(std::exchange(other.result_, nullptr)), algorithm_(other.algorithm_) {}
 
 LtProduct::~LtProduct() {
   for (cublasLtMatrixLayout_t layout : {first_, second_, result_})
@@ -147,14 +190,14 @@ LtProduct::~LtProduct() {
     cublasLtMatmulDescDestroy(product_);
 }
 
-llvm::Error LtProduct::run(const void *a, const void *b, const void *c, void *d, void *workspace,
-                           cudaStream_t stream) const {
-  const float one = 1, beta = accumulate_ ? 1 : 0;
+llvm::Error LtProduct::run(const Operands &o, void *workspace, cudaStream_t stream) const {
+  const bool wide = problem_.in == DType::F64;
+  const float one = 1, beta = problem_.addsC ? 1 : 0;
   const double wideOne = 1, wideBeta = beta;
-  const void *alphaAt = wide_ ? static_cast<const void *>(&wideOne) : &one,
-             *betaAt = wide_ ? static_cast<const void *>(&wideBeta) : &beta;
-  return check(cublasLtMatmul(blas_, product_, alphaAt, b, first_, a, second_, betaAt, accumulate_ ? c : d, result_, d,
-                              result_, &algorithm_, workspace, kBlasWorkspace, stream),
+  const void *alphaAt = wide ? static_cast<const void *>(&wideOne) : &one,
+             *betaAt = wide ? static_cast<const void *>(&wideBeta) : &beta;
+  return check(cublasLtMatmul(blas_, product_, alphaAt, o.b, first_, o.a, second_, betaAt, problem_.addsC ? o.c : o.d,
+                              result_, o.d, result_, &algorithm_, workspace, kBlasWorkspace, stream),
                "cublasLtMatmul");
 }
 

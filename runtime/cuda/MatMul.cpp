@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul(a, b[, acc]){transpose_a, transpose_b, tf32} -> y = a b (+ acc), batches broadcast, by cuBLASLt. a and b have
-// one type; of 16-bit ones y may be f32. acc is y's memory, or other memory in the same form. Sums are f32 (f64 for
-// f64); f32 products are rounded to TF32 only with attribute tf32 = 1.
+// matmul(a, b[, c[, bias]]){transpose_a, transpose_b, tf32, act} -> y = act(a b + bias + c), batches broadcast, by cuBLASLt.
+// a, b and bias have one type; of 16-bit ones y and c may be f32. c is y's memory, or other memory in the same form. Sums are f32
+// (f64 for f64); f32 products are rounded to TF32 only with attribute tf32 = 1.
 #include "runtime/cuda/Launcher.h"
 #include "runtime/cuda/LtMatMul.h"
+#include "runtime/cuda/ProductParts.h"
+#include "runtime/cuda/Tuner.h"
 #include "runtime/host/Strided.h"
 #include <numeric>
 
@@ -13,47 +15,74 @@ namespace {
 using host::Array;
 using host::Checks;
 
+/// What a product's kernel does before and after the library's.
+struct Beside {
+  ProductParts parts;
+  bool before = false, relu = false;
+
+  llvm::Error launchBefore(cudaStream_t stream) const {
+    return before ? check(enqueueBefore(parts, stream), "matmul: bias") : llvm::Error::success();
+  }
+  llvm::Error launchAfter(cudaStream_t stream) const {
+    return relu ? check(enqueueRelu(parts, stream), "matmul: relu") : llvm::Error::success();
+  }
+};
+
 /// The same product on several parts of the operands.
 class MatMul final : public Kernel {
 public:
-  struct Part {
-    const char *a, *b, *acc;
-    char *y;
-  };
-  MatMul(LtProduct product, std::vector<Part> parts, void *workspace, Scratch *scratch)
-      : product_(std::move(product)), parts_(std::move(parts)), workspace_(workspace), scratch_(scratch) {}
+  MatMul(LtProduct product, std::vector<Operands> parts, const Beside &beside, void *workspace, Scratch *scratch,
+         Tuner *tuner)
+      : product_(std::move(product)), parts_(std::move(parts)), beside_(beside), workspace_(workspace),
+        scratch_(scratch) {
+    if (tuner)
+      tuner->add(product_, parts_.front(), workspace_, scratch_);
+  }
 
   llvm::Error launch(cudaStream_t stream) override {
     void *workspace = workspace_ ? workspace_ : scratch_->data();
-    for (const Part &part : parts_)
-      if (llvm::Error error = product_.run(part.a, part.b, part.acc, part.y, workspace, stream))
+    if (llvm::Error error = beside_.launchBefore(stream))
+      return error;
+    for (const Operands &part : parts_)
+      if (llvm::Error error = product_.run(part, workspace, stream))
         return error;
-    return llvm::Error::success();
+    return beside_.launchAfter(stream);
   }
 
 private:
   LtProduct product_;
-  std::vector<Part> parts_;
+  std::vector<Operands> parts_;
+  Beside beside_;
   void *workspace_;
   Scratch *scratch_; ///< if there is no workspace
 };
 
-/// An empty sum: y = 0 or acc.
+/// An empty sum: y = act(bias + c).
 class NoProduct final : public Kernel {
 public:
-  NoProduct(const Array &acc, const Array &y)
-      : from_(acc.data), to_(y.data), bytes_(y.numElements() * byteSize(y.dtype)) {}
+  NoProduct(const Array &c, const Array &y, const Beside &beside)
+      : from_(c.data), to_(y.data), bytes_(y.numElements() * byteSize(y.dtype)), beside_(beside) {}
   llvm::Error launch(cudaStream_t stream) override {
-    if (bytes_ == 0 || from_ == to_)
+    if (bytes_ == 0)
       return llvm::Error::success();
-    if (from_)
-      return check(cudaMemcpyAsync(to_, from_, bytes_, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
-    return check(cudaMemsetAsync(to_, 0, bytes_, stream), "cudaMemsetAsync");
+    if (beside_.before) {
+      if (llvm::Error error = beside_.launchBefore(stream))
+        return error;
+    } else if (!from_) {
+      if (llvm::Error error = check(cudaMemsetAsync(to_, 0, bytes_, stream), "cudaMemsetAsync"))
+        return error;
+    } else if (from_ != to_) {
+      if (llvm::Error error =
+              check(cudaMemcpyAsync(to_, from_, bytes_, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync"))
+        return error;
+    }
+    return beside_.launchAfter(stream);
   }
 
 private:
   void *from_, *to_;
   int64_t bytes_;
+  Beside beside_;
 };
 
 Array batchOf(const Array &a) {
@@ -71,16 +100,38 @@ unsigned alignmentOf(const Array &a, llvm::ArrayRef<int64_t> batch, llvm::ArrayR
   return unsigned(all & -all);
 }
 
-BoundKernel prepare(const host::Binding &binding, Device &device, Problem p, Dims batch, Dims strideA, Dims strideB) {
-  const Array &a = binding.in[0], &b = binding.in[1], &y = binding.out[0];
-  const Array acc = binding.in.size() > 2 ? binding.in[2] : Array();
-  Dims strides[] = {strideA, strideB, Dims()};
-  Dims &strideY = strides[2];
+/// Attributes and operands, checked; batches as they are given.
+struct Checked {
+  Array a, b, c, bias, y;
+  Problem problem;
+  Dims batch, strideA, strideB;
+  Beside beside;
+};
+
+/// The library does all of it, if it can; else bias and ReLU are kernels beside it. (A sum with both bias and c is then rounded
+/// twice; the library lacks none of these for 16-bit operands.)
+llvm::Expected<LtProduct> productOf(Checked &all, Device &device, llvm::StringRef place) {
+  Problem &p = all.problem;
+  auto whole = LtProduct::of(p, all.bias.data, device, place);
+  if (whole || (!p.addsBias && !p.relu))
+    return whole;
+  llvm::consumeError(whole.takeError());
+  all.beside.before = p.addsBias, all.beside.relu = p.relu;
+  if (p.addsBias)
+    all.c = all.y;
+  p.addsC = p.addsC || p.addsBias;
+  p.addsBias = p.relu = false;
+  return LtProduct::of(p, nullptr, device, place);
+}
+
+BoundKernel prepare(const host::Binding &binding, Device &device, Checked all) {
+  Problem &p = all.problem;
+  Dims &batch = all.batch, strides[] = {all.strideA, all.strideB, Dims()}, &strideY = strides[2];
   for (int64_t stride : rowMajorStrides(batch))
     strideY.push_back(stride * p.m * p.n);
   host::collapse(batch, strides);
-  p.alignA = alignmentOf(a, batch, strides[0]), p.alignB = alignmentOf(b, batch, strides[1]);
-  p.alignY = std::min(alignmentOf(y, batch, strideY), acc ? alignmentOf(acc, batch, strideY) : 256u);
+  p.alignA = alignmentOf(all.a, batch, strides[0]), p.alignB = alignmentOf(all.b, batch, strides[1]);
+  p.alignY = std::min(alignmentOf(all.y, batch, strideY), all.c ? alignmentOf(all.c, batch, strideY) : 256u);
   // A batch of row blocks that share b is one product with more rows.
   const size_t last = batch.size() - 1;
   if (batch[last] > 1 && strides[1][last] == 0 && p.rowA > 0 && strides[0][last] == p.m * p.rowA && p.columnA == 1) {
@@ -93,19 +144,19 @@ BoundKernel prepare(const host::Binding &binding, Device &device, Problem p, Dim
   if (p.batch > 1)
     p.strideA = strides[0][inside], p.strideB = strides[1][inside], p.strideY = strideY[inside];
   batch[inside] = 1;
-  auto product = LtProduct::of(p, device, binding.place);
+  auto product = productOf(all, device, binding.place);
   if (!product)
     return product.takeError();
 
-  std::vector<MatMul::Part> parts;
+  std::vector<Operands> parts;
   for (int64_t i = 0, count = numElements(batch); i < count; ++i) {
     int64_t at[3] = {0, 0, 0}, rest = i;
     for (size_t d = batch.size(); d-- > 0; rest /= batch[d])
       for (int s = 0; s < 3; ++s)
         at[s] += rest % batch[d] * strides[s][d];
-    const int64_t inY = at[2] * byteSize(y.dtype);
-    parts.push_back({a.as<char>() + at[0] * byteSize(a.dtype), b.as<char>() + at[1] * byteSize(b.dtype),
-                     acc ? acc.as<char>() + inY : nullptr, y.as<char>() + inY});
+    const int64_t inY = at[2] * byteSize(all.y.dtype);
+    parts.push_back({all.a.as<char>() + at[0] * byteSize(all.a.dtype), all.b.as<char>() + at[1] * byteSize(all.b.dtype),
+                     all.c ? all.c.as<char>() + inY : nullptr, all.y.as<char>() + inY});
   }
   const bool given =
       binding.workspaceBytes >= kBlasWorkspace && reinterpret_cast<uintptr_t>(binding.workspace) % 256 == 0;
@@ -113,7 +164,8 @@ BoundKernel prepare(const host::Binding &binding, Device &device, Problem p, Dim
   if (scratch)
     if (llvm::Error error = scratch->reserve(kBlasWorkspace))
       return error;
-  return std::make_unique<MatMul>(std::move(*product), std::move(parts), given ? binding.workspace : nullptr, scratch);
+  return std::make_unique<MatMul>(std::move(*product), std::move(parts), all.beside,
+                                  given ? binding.workspace : nullptr, scratch, device.tuner());
 }
 
 } // namespace
@@ -122,36 +174,41 @@ BoundKernel bindMatMul(const host::Binding &binding, Device &device) {
   Checks c(binding);
   int64_t ta, tb, tf32;
   std::string act;
-  if (!(c.arity(2, 4, 1) && (!c.has("act") || c.stringAttr("act", act)) &&
-        c.that(act.empty() && !c.in(3), "bias and act: devices have none") && c.intAttr("transpose_a", ta, 0) &&
-        c.intAttr("transpose_b", tb, 0) && c.intAttr("tf32", tf32, 0)))
+  if (!(c.arity(2, 4, 1) && c.intAttr("transpose_a", ta, 0) && c.intAttr("transpose_b", tb, 0) &&
+        c.intAttr("tf32", tf32, 0) && (!c.has("act") || c.stringAttr("act", act)) &&
+        c.that(act.empty() || act == "relu", "act: got '" + act + "', wanted 'relu' or ''")))
     return c.take();
-  const Array &a = c.in(0), &b = c.in(1), &acc = c.in(2), &y = c.out(0);
+  Checked all{c.in(0), c.in(1), c.in(2), c.in(3), c.out(0)};
+  const Array &a = all.a, &b = all.b, &y = all.y, &bias = all.bias;
   if (!(checkFloat(c, a, "a") && c.dtype(b, a.dtype) && checkStatistic(c, y, a.dtype, "result") && c.contiguous(y) &&
         c.that(a.dims.size() >= 2 && b.dims.size() >= 2 && y.dims.size() >= 2, "ranks: wanted at least 2")))
     return c.take();
   const size_t ra = a.dims.size(), rb = b.dims.size(), ry = y.dims.size();
-  Problem p;
+  Problem &p = all.problem;
   p.m = a.dims[ra - (ta ? 1 : 2)], p.k = a.dims[ra - (ta ? 2 : 1)], p.n = b.dims[rb - (tb ? 2 : 1)];
   const int64_t kb = b.dims[rb - (tb ? 1 : 2)];
-  Dims strideA, strideB;
-  llvm::ArrayRef<int64_t> batch = llvm::ArrayRef(y.dims).drop_back(2);
+  all.batch = Dims(llvm::ArrayRef(y.dims).drop_back(2));
   if (!(c.that(p.k == kb, "inner sizes differ: " + formatDims(a.dims) + " and " + formatDims(b.dims)) &&
         c.that(y.dims[ry - 2] == p.m && y.dims[ry - 1] == p.n, "result shape: got " + formatDims(y.dims) + ", wanted " +
                                                                    formatDims({p.m, p.n}) + " in the last dims") &&
-        c.that(broadcastStrides(batchOf(a), batch, strideA) && broadcastStrides(batchOf(b), batch, strideB),
+        c.that(broadcastStrides(batchOf(a), all.batch, all.strideA) &&
+                   broadcastStrides(batchOf(b), all.batch, all.strideB),
                "batches do not broadcast to the result's") &&
-        c.that(!acc || (acc.dtype == y.dtype && acc.dims == y.dims && acc.contiguous()),
-               "acc: wanted the type, shape and row-major form of the result") &&
-        c.apart({{0, 2}}) &&
-        c.that(std::max({p.m, p.n, p.k, numElements(batch)}) < INT32_MAX, "sizes: wanted fewer than 2^31")))
+        c.that(!all.c || (all.c.dtype == y.dtype && all.c.dims == y.dims && all.c.contiguous()),
+               "c: wanted the type, shape and row-major form of the result") &&
+        (!bias || (c.dtype(bias, a.dtype) && c.dims(bias, {p.n}) && c.contiguous(bias))) && c.apart({{0, 2}}) &&
+        c.that(std::max({p.m, p.n, p.k, numElements(all.batch)}) < INT32_MAX, "sizes: wanted fewer than 2^31")))
     return c.take();
-  if (y.numElements() == 0 || p.k == 0)
-    return std::make_unique<NoProduct>(acc, y);
   p.rowA = a.strides[ra - (ta ? 1 : 2)], p.columnA = a.strides[ra - (ta ? 2 : 1)];
   p.rowB = b.strides[rb - (tb ? 1 : 2)], p.columnB = b.strides[rb - (tb ? 2 : 1)];
-  p.in = a.dtype, p.out = y.dtype, p.accumulate = bool(acc), p.tf32 = tf32 != 0;
-  return prepare(binding, device, p, Dims(batch), strideA, strideB);
+  p.in = a.dtype, p.out = y.dtype, p.tf32 = tf32 != 0;
+  p.addsC = bool(all.c), p.addsBias = bool(bias), p.relu = act == "relu";
+  all.beside.parts = {anyFloats(y), anyFloats(bias), anyFloats(all.c), y.numElements(), p.n};
+  if (y.numElements() == 0 || p.k == 0) {
+    all.beside.before = p.addsBias, all.beside.relu = p.relu;
+    return std::make_unique<NoProduct>(all.c, y, all.beside);
+  }
+  return prepare(binding, device, std::move(all));
 }
 
 } // namespace shardc::cuda

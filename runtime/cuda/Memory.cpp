@@ -36,14 +36,14 @@ llvm::Error Memory::allocate(const plan::Space &space, int index) {
   if (onDevice) {
     if (cudaError_t code = cudaMalloc(&data, bytes); code != cudaSuccess)
       return doesNotFit(place, bytes, code);
-    spaces_.push_back({static_cast<char *>(data), true});
+    spaces_.push_back({static_cast<char *>(data), bytes, true});
     deviceBytes_ += bytes;
-    return check(cudaMemset(data, 0, bytes), "cudaMemset");
+    return llvm::Error::success();
   }
   if (cudaError_t code = cudaHostAlloc(&data, bytes, cudaHostAllocDefault); code != cudaSuccess)
     return userError(place + ": cannot allocate " + llvm::Twine(bytes) + " bytes of pinned memory: " + cudaGetErrorString(code),
                      "take a smaller batch, or a machine with more memory", Exit::DoesNotFit);
-  spaces_.push_back({static_cast<char *>(data), false});
+  spaces_.push_back({static_cast<char *>(data), bytes, false});
   std::memset(data, 0, bytes);
   return llvm::Error::success();
 }
@@ -65,10 +65,18 @@ llvm::Expected<Memory> Memory::create(const plan::Plan &plan) {
       return e;
   for (const plan::Buffer &buffer : plan.buffers())
     memory.buffers_.push_back(memory.spaces_[buffer.space()].data + buffer.offset());
-  // The zeros are on their way only, on a stream that others do not wait for: they would wipe out what is written next.
-  if (llvm::Error e = check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"))
+  if (llvm::Error e = memory.clear())
     return e;
   return memory;
+}
+
+llvm::Error Memory::clear() {
+  for (const Space &space : spaces_)
+    if (space.onDevice)
+      if (llvm::Error e = check(cudaMemset(space.data, 0, space.bytes), "cudaMemset"))
+        return e;
+  // The zeros are on their way only, on a stream that others do not wait for: they would wipe out what is written next.
+  return check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 } // namespace shardc::cuda

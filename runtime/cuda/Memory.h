@@ -16,12 +16,16 @@ public:
   Memory(Memory &&other) noexcept;
   ~Memory();
 
+  /// All zero again, where it is the device's.
+  llvm::Error clear();
+
   llvm::ArrayRef<char *> buffers() const { return buffers_; } ///< by index in the plan
   uint64_t deviceBytes() const { return deviceBytes_; }       ///< of all spaces of the device
 
 private:
   struct Space {
     char *data;
+    uint64_t bytes;
     bool onDevice;
   };
   Memory() = default;

@@ -17,6 +17,7 @@ struct RankDevice {
   /// This process is that rank, of a launcher's; else ranks are threads, which share the first device.
   std::optional<unsigned> processRank;
   bool graphs = true;
+  std::optional<std::string> tuning = std::nullopt; ///< file of algorithms, "": none; default: in the user's cache folder
   Trace *trace = nullptr; ///< ExecutorOptions.trace
 };
 

@@ -90,6 +90,10 @@ cl::opt<std::string> deviceFlag("device", cl::value_desc("cpu|cuda"), cl::cat(ma
                                 cl::desc("where to run; default: what the plan is for"));
 cl::opt<bool> noGraphsFlag("no-cuda-graphs", cl::cat(machineCategory),
                            cl::desc("--device cuda: launch every kernel by itself, with the same results"));
+cl::opt<std::string>
+    tuningFlag("tuning", cl::value_desc("FILE|off"), cl::cat(machineCategory),
+               cl::desc("--device cuda: where the fastest algorithms of products are kept; what it lacks is timed and added. The "
+                        "same file gives the same bits; off: none are timed. Default: shardc/tuning.txt in the cache folder"));
 cl::opt<unsigned>
     ranksFlag("ranks", cl::value_desc("N"), cl::cat(machineCategory),
               cl::desc("data-parallel ranks; default, and nothing else: as in the plan"));
@@ -215,6 +219,8 @@ llvm::Expected<TrainFlags> parseFlags(int argc, char **argv) {
   if (!schedule)
     return commandLine("--lr-scheduler-type: got " + scheduleFlag +
                        ", wanted linear, constant, cosine or constant_with_warmup");
+  if (tuningFlag.getNumOccurrences() && tuningFlag.empty())
+    return commandLine("--tuning: got '', wanted FILE or off");
   if (!traceFlag.empty() && checkRacesFlag)
     return commandLine("--trace and --check-races: got both, wanted one of them");
   if (evalStepsFlag > 0 && evalDataFlag.empty())
@@ -227,6 +233,8 @@ llvm::Expected<TrainFlags> parseFlags(int argc, char **argv) {
   flags.planPath = planFlag;
   flags.device = deviceFlag;
   flags.cudaGraphs = !noGraphsFlag;
+  if (tuningFlag.getNumOccurrences())
+    flags.tuning = tuningFlag == "off" ? std::string() : tuningFlag.getValue();
   flags.trace = traceFlag;
   flags.checkRaces = checkRacesFlag;
   flags.weights = {planFlag, weightsFlag, *deviation, seedFlag};
@@ -276,8 +284,10 @@ llvm::Error checkFlags(const plan::Plan &plan, unsigned processes) {
   bool isCuda = (deviceFlag.empty() ? target : StringRef(deviceFlag)) == "cuda";
   if (isCuda && checkRacesFlag)
     return commandLine("--check-races runs on the host: got --device cuda, wanted cpu", "add --device cpu");
-  if (!isCuda && noGraphsFlag)
-    return commandLine("--no-cuda-graphs is of no use here: the device is cpu", "leave it out, or add --device cuda");
+  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{&noGraphsFlag, &tuningFlag})
+    if (!isCuda && flag->getNumOccurrences())
+      return commandLine("--" + flag->ArgStr + " is of no use here: the device is cpu",
+                         "leave it out, or add --device cuda");
 
   StringRef optimizer = optionOf(plan, "optimizer");
   if (optimizer.empty())

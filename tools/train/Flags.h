@@ -14,6 +14,7 @@ struct TrainFlags {
   WeightsOptions weights;
   std::string device;      ///< --device as given; "": as the plan says
   bool cudaGraphs = true;
+  std::optional<std::string> tuning = std::nullopt; ///< file; "": none
   std::string trace;       ///< file; "": none
   bool checkRaces = false;
 };

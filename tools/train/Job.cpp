@@ -55,6 +55,9 @@ llvm::Error Job::open() {
     if (llvm::Error error = checkWritable(flags.trace, 0))
       return error;
   }
+  if (flags.tuning && !flags.tuning->empty())
+    if (llvm::Error error = checkWritable(*flags.tuning, 0))
+      return error;
   auto opened = TrainData::open(plan, flags.train);
   if (!opened)
     return opened.takeError();
@@ -76,7 +79,7 @@ void noteInitialised(llvm::ArrayRef<std::string> names) {
 llvm::Expected<std::unique_ptr<Executor>> Job::createExecutor(Communicator &communicator, Communicator *shadow) {
   if (shadow)
     return createRaceChecked(plan, {&communicator, shadow, /*delaySeed=*/flags.train.numbers.seed + 1});
-  RankDevice where{device, std::nullopt, flags.cudaGraphs, communicator.rank() == 0 && trace ? &*trace : nullptr};
+  RankDevice where{device, std::nullopt, flags.cudaGraphs, flags.tuning, communicator.rank() == 0 && trace ? &*trace : nullptr};
   if (launch)
     where.processRank = launch->rank;
   return shardc::createExecutor(plan, communicator, where);

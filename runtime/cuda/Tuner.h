@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times the algorithms of products, and lets each product use the fastest.
+#pragma once
+
+#include "runtime/cuda/LtMatMul.h"
+#include "runtime/cuda/TuningFile.h"
+
+namespace shardc {
+class Communicator;
+}
+
+namespace shardc::cuda {
+
+/// Collects products while kernels are bound, then decides for all of them at once. Rank 0 decides: it takes what the tuning
+/// file says, times what the file lacks, and adds it to the file; the others are told.
+class Tuner {
+public:
+  /// `path`: the tuning file, "": none, and the library's first answers; `communicator`: null for one rank.
+  Tuner(std::string path, Device &device, Communicator *communicator)
+      : path_(std::move(path)), device_(device), communicator_(communicator) {}
+
+  /// The product stays where it is until `settle`. `workspace` holds kBlasWorkspace bytes, or is null: scratch memory.
+  void add(LtProduct &product, const Operands &operands, void *workspace, Scratch *scratch);
+  /// All ranks call it, after the same plan. What the products read and write holds anything afterwards. Errors: of the
+  /// device; a rank has failed. Where the file cannot be written, what it lacks stays with the library's first answer: so
+  /// every run gives the same bits.
+  llvm::Error settle();
+  /// Has `settle` of this rank written to memory that products use?
+  bool hasScribbled() const { return hasScribbled_; }
+
+private:
+  struct Open {
+    LtProduct *product;
+    Operands operands;
+    void *workspace;
+    Scratch *scratch;
+    std::string key;
+  };
+  /// Of rank 0: what to use for each key.
+  llvm::Expected<Tuning> decide();
+  llvm::Error share(Tuning &tuning);
+
+  std::string path_;
+  Device &device_;
+  Communicator *communicator_;
+  std::vector<Open> products_;
+  bool hasScribbled_ = false;
+};
+
+} // namespace shardc::cuda

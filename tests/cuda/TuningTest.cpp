@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file of algorithms without a device; every algorithm, and the choice among them, on one.
+#include "ir/ops/Reference.h"
+#include "runtime/cuda/Tuner.h"
+#include "tests/cuda/RunCommand.h"
+#include "tests/runtime/TestFiles.h"
+
+using namespace shardc;
+using namespace shardc::test;
+using cuda::AlgorithmBytes;
+using cuda::Tuning;
+
+namespace {
+
+AlgorithmBytes filled(uint8_t value) {
+  AlgorithmBytes bytes;
+  bytes.fill(value);
+  return bytes;
+}
+
+TEST(TuningFile, readsWhatItWrites) {
+  Tuning tuning;
+  tuning.set("a device: 1 x 2x3 = 4", filled(0xab));
+  tuning.set("another", filled(0));
+  Tuning again = Tuning::parse(tuning.text());
+  EXPECT_EQ(again.find("a device: 1 x 2x3 = 4"), filled(0xab));
+  EXPECT_EQ(again.find("another"), filled(0));
+  EXPECT_EQ(again.find("a third"), std::nullopt);
+}
+
+TEST(TuningFile, leavesOutWhatIsDamaged) {
+  Tuning tuning;
+  tuning.set("good", filled(1));
+  const std::string digits(126, '0'), text = tuning.text();
+  for (const std::string &line : {"short = " + digits, "long = " + digits + "000", "letters = " + digits + "xy",
+                                  " = " + digits + "00", std::string("no algorithm"), std::string("\0\xff", 2)}) {
+    Tuning read = Tuning::parse(text + line + "\n");
+    EXPECT_EQ(read.text(), text) << line;
+  }
+  EXPECT_TRUE(Tuning::parse("").empty());
+  EXPECT_TRUE(Tuning::parse("some other file\ngood = " + digits + "00\n").empty());
+}
+
+TEST(TuningFile, addsToWhatOthersWrote) {
+  TemporaryFolder folder;
+  const std::string path = folder.path("new/folder/tuning.txt");
+  Tuning first, second;
+  first.set("a", filled(1));
+  first.set("b", filled(2));
+  second.set("b", filled(3));
+  ASSERT_EQ(llvm::toString(first.mergeInto(path)), "");
+  ASSERT_EQ(llvm::toString(second.mergeInto(path)), "");
+  Tuning read = Tuning::read(path);
+  EXPECT_EQ(read.find("a"), filled(1));
+  EXPECT_EQ(read.find("b"), filled(3));
+  EXPECT_TRUE(Tuning::read(folder.path("none")).empty());
+  EXPECT_NE(llvm::toString(first.mergeInto(path + "/below")), "");
+}
+
+/// A product on device memory of its own, with the host's answer.
+class CudaTuning : public testing::Test {
+protected:
+  static constexpr int64_t kM = 512, kN = 384, kK = 640;
+  CudaTuning() {
+    problem.m = kM, problem.n = kN, problem.k = kK;
+    problem.rowA = kK, problem.columnA = 1, problem.rowB = 1, problem.columnB = kK;
+    problem.in = problem.out = DType::BF16;
+    problem.addsC = true;
+  }
+  void SetUp() override {
+    SHARDC_NEEDS_DEVICE();
+    Tensor values = randomTensor(DType::BF16, {kM * kK}, 1);
+    for (auto [memory, count] : {std::pair(&a, kM * kK), std::pair(&b, kN * kK), std::pair(&y, kM * kN),
+                                 std::pair(&c, kM * kN), std::pair(&workspace, cuda::kBlasWorkspace / 2)})
+      *memory = std::make_unique<DeviceMemory>(count <= kM * kK ? values.bytes() : nullptr, size_t(count) * 2);
+    operands = {a->data(), b->data(), c->data(), y->data()};
+  }
+
+  std::unique_ptr<cuda::LtProduct> product() {
+    auto made = cuda::LtProduct::of(problem, nullptr, *sharedDevice(), "test");
+    if (made)
+      return std::make_unique<cuda::LtProduct>(std::move(*made));
+    ADD_FAILURE() << llvm::toString(made.takeError());
+    return nullptr;
+  }
+  Tensor get(const DeviceMemory &memory, Dims dims) {
+    Tensor tensor(DType::BF16, dims);
+    memory.get(tensor.mutableData<char>());
+    return tensor;
+  }
+  Tensor run(const cuda::LtProduct &product) {
+    EXPECT_EQ(llvm::toString(product.run(operands, workspace->data(), nullptr)), "");
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    return get(*y, {kM, kN});
+  }
+  Tensor byHost() {
+    TestCommand command{"matmul", {{"transpose_b", int64_t(1)}}};
+    command.in = {get(*a, {kM, kK}), get(*b, {kN, kK}), get(*c, {kM, kN})};
+    command.out = {Type(DType::BF16, {kM, kN})};
+    command.inPlace = {{0, 2}};
+    auto results = runByHost(command);
+    EXPECT_TRUE(bool(results));
+    return (*results)[0];
+  }
+  void expectRight(const cuda::LtProduct &product) {
+    EXPECT_EQ(compare(run(product), fromDoubles(DType::BF16, {kM, kN}, toDoubles(byHost())), 8e-2), "");
+  }
+
+  cuda::Problem problem;
+  cuda::Operands operands;
+  std::unique_ptr<DeviceMemory> a, b, c, y, workspace;
+};
+
+TEST_F(CudaTuning, everyAlgorithmIsRight) {
+  auto made = product();
+  ASSERT_TRUE(made);
+  auto algorithms = made->algorithms(16);
+  ASSERT_TRUE(bool(algorithms)) << llvm::toString(algorithms.takeError());
+  EXPECT_GT(algorithms->size(), 1u);
+  for (const cublasLtMatmulAlgo_t &algorithm : *algorithms) {
+    EXPECT_TRUE(made->takes(algorithm));
+    made->use(algorithm);
+    expectRight(*made);
+    EXPECT_TRUE(run(*made) == run(*made)) << "two runs differ";
+  }
+  EXPECT_FALSE(made->takes(cublasLtMatmulAlgo_t{{~0ull, ~0ull, ~0ull, ~0ull}}));
+}
+
+TEST_F(CudaTuning, theFileDecides) {
+  TemporaryFolder folder;
+  const std::string path = folder.path("tuning.txt");
+  Tensor first;
+  for (int time = 0; time < 3; ++time) {
+    auto one = product(), other = product();
+    ASSERT_TRUE(one && other);
+    cuda::Tuner tuner(path, *sharedDevice(), nullptr);
+    tuner.add(*one, operands, workspace->data(), nullptr);
+    tuner.add(*other, operands, workspace->data(), nullptr);
+    ASSERT_EQ(llvm::toString(tuner.settle()), "");
+    EXPECT_EQ(tuner.hasScribbled(), time == 0);
+    expectRight(*one);
+    Tensor result = run(*one);
+    EXPECT_TRUE(result == run(*other));
+    if (time == 0)
+      first = result;
+    EXPECT_TRUE(result == first);
+  }
+  EXPECT_FALSE(Tuning::read(path).empty());
+}
+
+TEST_F(CudaTuning, withoutAFileNothingIsTimed) {
+  auto one = product();
+  ASSERT_TRUE(one);
+  cuda::Tuner tuner("", *sharedDevice(), nullptr);
+  tuner.add(*one, operands, workspace->data(), nullptr);
+  ASSERT_EQ(llvm::toString(tuner.settle()), "");
+  EXPECT_FALSE(tuner.hasScribbled());
+  expectRight(*one);
+}
+
+} // namespace
