@@ -2,6 +2,7 @@
 // Products on the device in every type and layout, at sizes that tensor cores take and at odd ones, against the host's
 // in f64.
 #include "ir/ops/Reference.h"
+#include "ir/ops/Infer.h"
 #include "tests/cuda/RunCommand.h"
 #include <cmath>
 
@@ -59,6 +60,45 @@ TEST_P(CudaMatMul, addsOtherMemory) {
   ASSERT_TRUE(bool(wanted)) << llvm::toString(wanted.takeError());
   ASSERT_TRUE(bool(got)) << llvm::toString(got.takeError());
   EXPECT_EQ(compare((*got)[0], (*wanted)[0], 0), "");
+}
+
+/// Every choice of bias, c (elsewhere or y itself) and ReLU, in tensor cores' sizes and odd ones.
+TEST_P(CudaMatMul, epilogues) {
+  SHARDC_NEEDS_DEVICE();
+  const int64_t sizes[][3] = {{128, 64, 96}, {37, 51, 13}, {6, 16, 0}};
+  for (auto [m, n, k] : sizes)
+    for (DType out : {GetParam(), wide()})
+      for (unsigned choice = 1; choice < 12; ++choice) {
+        const bool bias = choice & 1, relu = choice & 2, c = choice >= 4, inPlace = choice >= 8;
+        SCOPED_TRACE("size " + std::to_string(m) + (bias ? " bias" : "") + (relu ? " relu" : "") +
+                     (c ? inPlace ? " c in place" : " c" : ""));
+        TestCommand command{"matmul", {{"transpose_b", int64_t(1)}}};
+        if (relu)
+          command.attrs.set("act", "relu");
+        command.in = {randomTensor(GetParam(), {m, k}, 1), randomTensor(GetParam(), {n, k}, 2)};
+        command.in.push_back(c ? OperandView(randomTensor(out, {m, n}, 3)) : OperandView());
+        if (bias)
+          command.in.push_back(randomTensor(GetParam(), {n}, 4));
+        command.out = {Type(out, {m, n})};
+        if (inPlace)
+          command.inPlace = {{0, 2}};
+        expectSame(command, tolerance() * 4);
+      }
+}
+
+/// Batches in one call and in several, rows of blocks that share b.
+TEST_P(CudaMatMul, epiloguesOfBatches) {
+  SHARDC_NEEDS_DEVICE();
+  const Dims batches[][2] = {{{3, 2}, {}}, {{2, 1, 3}, {5, 1}}};
+  for (auto &[inA, inB] : batches) {
+    Dims a = inA, b = inB, y = *broadcastDims(inA, inB);
+    a.append({24, 32}), b.append({32, 40}), y.append({24, 40});
+    TestCommand command{"matmul", {{"act", "relu"}}};
+    command.in = {randomTensor(GetParam(), a, 1), randomTensor(GetParam(), b, 2), randomTensor(GetParam(), y, 3),
+                  randomTensor(GetParam(), {40}, 4)};
+    command.out = {Type(GetParam(), y)};
+    expectSame(command, tolerance() * 4);
+  }
 }
 
 TEST_P(CudaMatMul, batches) {

@@ -20,6 +20,8 @@ plan::Command commandOf(const TestCommand &test) {
       attr.set_i(*i);
     else if (auto *f = std::get_if<double>(&value))
       attr.set_f(*f);
+    else if (auto *text = std::get_if<std::string>(&value))
+      attr.set_s(*text);
   }
   return command;
 }
