@@ -2,7 +2,8 @@
 // out = dropout(softmax(where(mask, scale q k^T + bias, fill))) v for each batch and head; lse is
 // the logarithm of each row's sum of exponentials, from which the gradient op computes the
 // probabilities again. Without a mask all count; `fill` is finite, so that a row of nothing else is
-// uniform. Dropout draws for element ((b H + h) Sq + i) Sk + j of the probabilities.
+// uniform. With mask_adds = 1 the mask hides by adding `fill` to the product, which swallows it: the
+// same scores, but see the gradient. Dropout draws for element ((b H + h) Sq + i) Sk + j of the probabilities.
 #include "ir/base/Error.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/AttentionDims.h"
@@ -39,6 +40,7 @@ void checkAttention(OpCheck &check, unsigned q, unsigned bias, unsigned mask) {
     broadcasts(mask, "mask");
     check.number("fill");
   }
+  check.flag("mask_adds");
   check.number("scale");
   check.flag("tf32");
   double dropout = check.number("dropout", 0);

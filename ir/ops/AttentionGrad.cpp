@@ -2,7 +2,8 @@
 // Gradient of attention, from the probabilities p = exp(scale q k^T + bias - lse):
 //   dv = p^T dout,   dp = dout v^T,   ds = p (dp - sum(dout * out)),
 //   dq = scale ds k, dk = scale ds^T q, dbias = ds summed to the bias's own dims.
-// Where the mask hides a score, p = exp(fill - lse) and ds = 0.
+// Where the mask hides a score, p = exp(fill - lse) and ds = 0; with mask_adds = 1 ds is 0 there for
+// dbias alone.
 // With dropout m: dv = (p m)^T dout and dp = m (dout v^T).
 #include "ir/base/Error.h"
 #include "ir/ops/AttentionDims.h"
@@ -57,6 +58,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
                      "the step runs");
   AttentionDims d = dimsOf(op);
   double scale = numberOf(op, "scale");
+  const bool maskAdds = op.attrs.getInt("mask_adds", 0);
   std::vector<double> dout = productOperand(op, *in[0]), q = productOperand(op, *in[1]), k = productOperand(op, *in[2]),
                       v = productOperand(op, *in[3]), out = toDoubles(*in[4]), lse = toDoubles(*in[5]);
   std::vector<double> dq(q.size()), dk(k.size()), dv(v.size()), bias, dbias;
@@ -85,17 +87,17 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
             dp += dout[atOut + c] * v[atV + c];
           if (!bias.empty())
             score += bias[atBias];
-          bool hidden = mask.hides(b, h, i, j);
+          const bool hidden = mask.hides(b, h, i, j);
           double p =
               uniform ? 1.0 / double(d.keys) : std::exp((hidden ? mask.fill : score) - rowLse);
-          double ds = hidden ? 0 : p * (dp - delta);
+          double ds = hidden && !maskAdds ? 0 : p * (dp - delta);
           for (int64_t c = 0; c < d.valueDepth; ++c)
             dv[atV + c] += p * dout[atOut + c];
           for (int64_t c = 0; c < d.depth; ++c) {
             dq[atQ + c] += scale * ds * k[atK + c];
             dk[atK + c] += scale * ds * q[atQ + c];
           }
-          if (!bias.empty())
+          if (!bias.empty() && !hidden)
             dbias[atBias] += ds;
         }
       }

@@ -8,12 +8,13 @@ using namespace match;
 
 namespace {
 
-/// softmax(scale q k' + bias where mask, else fill) v, all [B, H, S, D]; pieces may come as [B H, S, D] (DeBERTa).
+/// softmax(scale q k' + bias where mask, else fill) v, or softmax(scale q k' + (bias where mask, else fill)) v, all [B, H, S, D]; pieces may come as [B H, S, D] (DeBERTa).
 struct Parts {
   Dims scores; ///< [B, H, Sq, Sk]
   Value *query, *keys, *values, *bias = nullptr, *mask = nullptr;
   double scale = 1, dropout = 0, fill = 0;
   int64_t id = 0, batchMajor = 0;
+  bool maskAdds = false;
 };
 
 bool usedOnce(const Value *value) { return value->hasOneUse() && !value->op()->graph().isOutput(value); }
@@ -60,6 +61,24 @@ Value *matchWeights(Value *weights, Parts &parts) {
   return scores;
 }
 
+/// Number from which on a mask hides: it swallows any score that is added to it.
+constexpr double kLowest = -1e30;
+
+/// A mask without what broadcasting does as well.
+Value *narrowMask(Value *mask) {
+  for (;;) {
+    Op *op = mask->op();
+    if (op && op->is(kExpand))
+      mask = op->operand(0);
+    else if (op && op->is(kAnd) && number(op->operand(0)) == 1.0)
+      mask = op->operand(1);
+    else if (op && op->is(kAnd) && number(op->operand(1)) == 1.0)
+      mask = op->operand(0);
+    else
+      return mask;
+  }
+}
+
 /// where(mask, scores, lowest) or where(hidden, lowest, scores); anything else is left as it is.
 Value *matchMask(Value *scores, Builder &build, Parts &parts) {
   if (!scores->op()->is(kWhere))
@@ -68,13 +87,37 @@ Value *matchMask(Value *scores, Builder &build, Parts &parts) {
   for (int arm : {1, 2}) {
     Value *kept = scores->op()->operand(arm);
     std::optional<double> fill = number(scores->op()->operand(3 - arm));
-    if (!fill || *fill > -1e30 || kept->type().dims != scores->type().dims || !usedOnce(kept))
+    if (!fill || *fill > kLowest || kept->type().dims != scores->type().dims || !usedOnce(kept))
       continue;
     parts.mask = arm == 1 ? condition : build.make(kNot, {condition});
     parts.fill = *fill;
     return kept;
   }
   return scores;
+}
+
+/// where(mask, bias, lowest) or where(hidden, lowest, bias), added to the product, as mask and bias; anything else as
+/// bias. T5 makes such a sum once, for all layers: apart, its parts are small, since the bias is that of all batches.
+void addTerm(Value *term, Builder &build, Parts &parts) {
+  Value *bias = term;
+  if (term->op() && term->op()->is(kWhere) && !parts.mask) {
+    Value *condition = term->op()->operand(0);
+    for (int arm : {1, 2}) {
+      std::optional<double> fill = number(term->op()->operand(3 - arm));
+      if (!fill || *fill > kLowest)
+        continue;
+      parts.mask = narrowMask(condition);
+      if (arm == 2)
+        parts.mask = build.make(kNot, {parts.mask});
+      parts.fill = *fill;
+      parts.maskAdds = true;
+      bias = term->op()->operand(arm);
+      break;
+    }
+  }
+  if (parts.maskAdds && number(bias) == 0.0)
+    return;
+  parts.bias = parts.bias ? build.add(parts.bias, bias) : bias;
 }
 
 /// scores = sum of one product of queries and keys (with numbers) and terms that are the bias.
@@ -89,8 +132,7 @@ bool matchScores(Value *scores, Builder &build, Parts &parts) {
       parts.scale = scale;
       continue;
     }
-    term = splitHeads(build, term, parts);
-    parts.bias = parts.bias ? build.add(parts.bias, term) : term;
+    addTerm(splitHeads(build, term, parts), build, parts);
   }
   if (!product)
     return false;
@@ -137,6 +179,8 @@ bool attention(Op &root) {
   Attrs attrs{{"scale", parts.scale}, {"dropout", parts.dropout}, {"id", parts.id}, {"batch_major", parts.batchMajor}};
   if (parts.mask)
     attrs.set("fill", parts.fill);
+  if (parts.maskAdds)
+    attrs.set("mask_adds", int64_t(1));
   Value *out = build.make(kAttention, {q, k, v, parts.bias, parts.mask}, std::move(attrs));
   out->setBatchMajor(root.result()->batchMajor());
   out = build.transpose(out, {0, 2, 1, 3});

@@ -28,6 +28,13 @@ bool checkScores(Checks &c, const Array &a, const AttentionWork &w, const char *
   return true;
 }
 
+/// Do `count` keys from each multiple of it on lie side by side, aligned to 16 bytes?
+bool rowsAligned(const ScoresView &a, int64_t bytes, int64_t count, int64_t keys) {
+  const long long *s = a.strides;
+  return a.array.data && s[3] == 1 && keys % count == 0 && (s[0] | s[1] | s[2]) * bytes % 16 == 0 &&
+         reinterpret_cast<uintptr_t>(a.array.data) % 16 == 0;
+}
+
 /// Operands q, k, v from `first` on; the others by position.
 bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned biasAt, unsigned maskAt,
                    AttentionWork &w) {
@@ -35,7 +42,7 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned b
   if (!(checkFloat(c, q, "q") && c.dtype(k, q.dtype) && c.dtype(v, q.dtype) && c.rank(q, 4) && c.rank(k, 4) &&
         c.rank(v, 4) && c.lastDim(q) && c.lastDim(k) && c.lastDim(v)))
     return false;
-  int64_t id, batchMajor, tf32;
+  int64_t id, batchMajor, tf32, maskAdds;
   const int64_t batch = q.dims[0], queries = q.dims[1], heads = q.dims[2], depth = q.dims[3], keys = k.dims[1];
   // Blocks are numbered with 32 bits, and so are the rows of a head.
   auto scores = checkedNumElements({batch, heads, std::max<int64_t>(queries, 1), std::max<int64_t>(keys, 1)});
@@ -43,6 +50,7 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned b
         c.floatAttr("scale", w.scale) && c.floatAttr("dropout", w.dropout, 0.0) &&
         c.floatAttr("fill", w.fill, -3.4028234663852886e38) && c.intAttr("id", id, 0) &&
         c.intAttr("batch_major", batchMajor, 0) && c.intAttr("tf32", tf32, 0) &&
+        c.intAttr("mask_adds", maskAdds, 0) &&
         c.that(w.dropout >= 0 && w.dropout < 1, "attribute dropout: wanted 0 <= p < 1") &&
         c.that(scores && batch * heads * std::max(queries, keys) < INT32_MAX &&
                    std::max({depth, v.dims[3], queries, keys}) < INT32_MAX / 256,
@@ -51,14 +59,18 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned b
   w.type = elementOf(q.dtype);
   w.batch = batch, w.queries = queries, w.heads = heads, w.depth = depth, w.keys = keys, w.valueDepth = v.dims[3];
   w.q = headsView(q), w.k = headsView(k), w.v = headsView(v);
-  w.id = id, w.batchMajor = batchMajor != 0, w.tf32 = tf32 != 0, w.scalars = b.scalars;
+  w.id = id, w.batchMajor = batchMajor != 0, w.tf32 = tf32 != 0, w.maskAdds = maskAdds != 0, w.scalars = b.scalars;
   w.wide = aligned(q, 16) && aligned(k, 16) && aligned(v, 16);
   if (bias && !(checkFloat(c, bias, "bias") && checkScores(c, bias, w, "bias", w.bias)))
     return false;
   const long long *s = w.bias.strides;
   w.biasPairs = bias && s[3] == 1 && keys % 2 == 0 && (s[0] | s[1] | s[2]) % 2 == 0 && bias.dtype != DType::F64 &&
                 reinterpret_cast<uintptr_t>(bias.data) % (2 * byteSize(bias.dtype)) == 0;
-  return !mask || (c.dtype(mask, DType::Bool) && checkScores(c, mask, w, "mask", w.mask));
+  w.biasWide = rowsAligned(w.bias, byteSize(bias ? bias.dtype : DType::F32), 8, keys);
+  if (mask && !(c.dtype(mask, DType::Bool) && checkScores(c, mask, w, "mask", w.mask)))
+    return false;
+  w.maskWide = rowsAligned(w.mask, 1, 16, keys);
+  return true;
 }
 
 bool checkLse(Checks &c, const Array &lse, DType stored, AttentionWork &w) {

@@ -31,7 +31,10 @@ struct AttentionWork {
   unsigned long long id = 0;
   bool batchMajor = false;
   bool tf32 = false;      ///< operands of products that are f32 are rounded to TF32
+  bool maskAdds = false;  ///< the gradient of hidden scores reaches q and k
   bool wide = false;      ///< every row of D elements of every operand and result begins at a multiple of 16 bytes
+  bool biasWide = false;  ///< 8 keys of the bias from a multiple of 8 on lie side by side, aligned to 16 bytes
+  bool maskWide = false;  ///< 16 keys of the mask from a multiple of 16 on lie side by side, aligned to 16 bytes
   bool biasPairs = false; ///< keys j and j + 1 of the bias lie side by side, aligned to both, for every even j
   const double *scalars = nullptr;
   // Backward

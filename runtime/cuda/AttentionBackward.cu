@@ -30,8 +30,9 @@ template <typename T> struct Tile {
     loadTile<T>(k, w.k, b, h, first, w.keys, w.depth, w.tf32);
     loadTile<T>(v, w.v, b, h, first, w.keys, w.valueDepth, w.tf32);
   }
-  /// Of query y and key x of the tile, which are i and j of the head: p m and ds. Zeros outside.
-  __device__ void gradient(int b, int h, int i, int j, int y, int x, C &dropped, C &ds) const {
+  /// Of query y and key x of the tile, which are i and j of the head: p m and ds, or ds as the bias sees it. Zeros
+  /// outside.
+  __device__ void gradient(int b, int h, int i, int j, int y, int x, C &dropped, C &ds, bool ofBias = false) const {
     dropped = ds = 0;
     if (i >= w.queries || j >= w.keys)
       return;
@@ -46,7 +47,7 @@ template <typename T> struct Tile {
     const C m = keep.template factor<C>(b, h, i, j);
     const C dp = dot(dout + y * pitch(w.valueDepth), v + x * pitch(w.valueDepth), w.valueDepth);
     dropped = p * m;
-    if (!hidden(w, b, h, i, j))
+    if ((w.maskAdds && !ofBias) || !hidden(w, b, h, i, j))
       ds = p * (m * dp - delta[((long long)(b)*w.heads + h) * w.queries + i]);
   }
 };
@@ -172,7 +173,7 @@ __global__ void __launch_bounds__(kTileThreads) gradBias(AttentionWork w, const 
           tile.loadKeys(b, h, j);
           __syncthreads();
           C dropped, one;
-          tile.gradient(b, h, i + y, j + x, y, x, dropped, one);
+          tile.gradient(b, h, i + y, j + x, y, x, dropped, one, true);
           sum += one;
           __syncthreads();
         }

@@ -66,10 +66,13 @@ __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2)
         float &one = p[n][2 * half], &two = p[n][2 * half + 1], &dOne = ds[n][2 * half], &dTwo = ds[n][2 * half + 1];
         const unsigned hides = effects.scores(one, two, i, j);
         dOne *= keeps[half].x, dTwo *= keeps[half].y;
-        dOne = hides & 1 ? 0.0f : shifts[half].probability(one) * (dOne - deltas[half]);
-        dTwo = hides & 2 ? 0.0f : shifts[half].probability(two) * (dTwo - deltas[half]);
+        dOne = shifts[half].probability(one) * (dOne - deltas[half]);
+        dTwo = shifts[half].probability(two) * (dTwo - deltas[half]);
+        const float shownOne = hides & 1 ? 0.0f : dOne, shownTwo = hides & 2 ? 0.0f : dTwo;
         if (scores.array.data && real[half] && j < w.keys)
-          storeScores<T>(scores, (head * w.queries + i) * w.keys + j, dOne, dTwo, j + 1 < w.keys);
+          storeScores<T>(scores, (head * w.queries + i) * w.keys + j, shownOne, shownTwo, j + 1 < w.keys);
+        if (!w.maskAdds)
+          dOne = shownOne, dTwo = shownTwo;
       }
     }
     multiplyColumns<T, kDepth>(dq, ds, k);
@@ -128,7 +131,7 @@ __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 3 : 2) gradKeysMma
         const float one = shifts[which][column].probability(effects.score(p[n][e], i, j, hidden));
         const float keep = effects.drops() ? effects.keepOne(i, j) : 1.0f;
         p[n][e] = one * keep;
-        ds[n][e] = hidden ? 0.0f : one * (keep * ds[n][e] - deltas[which][column]);
+        ds[n][e] = hidden && !w.maskAdds ? 0.0f : one * (keep * ds[n][e] - deltas[which][column]);
       }
     multiplyColumns<T, kDepth>(dv, p, dout);
     multiplyColumns<T, kDepth>(dk, ds, q);

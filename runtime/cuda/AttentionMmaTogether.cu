@@ -89,10 +89,13 @@ __global__ void __launch_bounds__(kThreads, kDepth == 64 ? 2 : 1)
         float &one = p[n][2 * half], &two = p[n][2 * half + 1], &dOne = ds[n][2 * half], &dTwo = ds[n][2 * half + 1];
         const unsigned hides = effects.scores(one, two, i, j);
         one = shifts[half].probability(one), two = shifts[half].probability(two);
-        dOne = hides & 1 ? 0.0f : one * (keep.x * dOne - deltas[half]);
-        dTwo = hides & 2 ? 0.0f : two * (keep.y * dTwo - deltas[half]);
+        dOne = one * (keep.x * dOne - deltas[half]);
+        dTwo = two * (keep.y * dTwo - deltas[half]);
+        const float shownOne = hides & 1 ? 0.0f : dOne, shownTwo = hides & 2 ? 0.0f : dTwo;
         if (scores.array.data && real[half] && j < w.keys)
-          storeScores<T>(scores, (head * w.queries + i) * w.keys + j, dOne, dTwo, j + 1 < w.keys);
+          storeScores<T>(scores, (head * w.queries + i) * w.keys + j, shownOne, shownTwo, j + 1 < w.keys);
+        if (!w.maskAdds)
+          dOne = shownOne, dTwo = shownTwo;
         const int at = (rowOfLane + half * 8) * kPitch<kWidth> + column;
         *reinterpret_cast<uint32_t *>(dropped + at) = packPair(one * keep.x, two * keep.y, T());
         *reinterpret_cast<uint32_t *>(gradients + at) = packPair(dOne, dTwo, T());

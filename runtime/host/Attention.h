@@ -16,12 +16,12 @@ constexpr int64_t kScoreBytes = 192 << 10;
 constexpr double kMaskedLse = -1e30;
 
 /// q[B,Sq,H,D], k[B,Sk,H,D], v[B,Sk,H,Dv]; scores [B,H,Sq,Sk]. Attributes scale, dropout, id,
-/// batch_major, fill (the score where the mask is false).
+/// batch_major, fill (the score where the mask is false), mask_adds.
 struct AttentionShape {
   DType dtype = DType::F32;
   int64_t batch = 0, queries = 0, keys = 0, heads = 0, depth = 0, valueDepth = 0;
   double scale = 1, dropout = 0, fill = 0;
-  int64_t id = 0, batchMajor = 0, blockRows = 1;
+  int64_t id = 0, batchMajor = 0, maskAdds = 0, blockRows = 1;
   Dims biasStrides, maskStrides; ///< over the scores; empty: absent
 
   /// Multiplications of one head, forward.

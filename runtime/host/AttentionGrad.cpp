@@ -69,8 +69,11 @@ private:
               dq_.at(b, h, first), dq_.row);
       gemm<T>(n, s.depth, rows, T(s.scale), Matrix<T>{ds, n, 1}.transposed(),
               scores_.q.matrix(b, h, first), again, dk_.at(b, h, 0), dk_.row);
-      for (int64_t i = 0; dbias_ && i < rows; ++i)
+      for (int64_t i = 0; dbias_ && i < rows; ++i) {
+        if (s.maskAdds)
+          hide(b, h, first + i, ds + i * n);
         addBias(b, h, first + i, ds + i * n);
+      }
     }
   }
 
@@ -109,9 +112,14 @@ private:
       for (int64_t j = 0; j < n; ++j)
         ds[j] = p[j] * (ds[j] - delta);
     }
+    if (!s.maskAdds)
+      hide(b, h, i, ds);
+  }
+
+  void hide(int64_t b, int64_t h, int64_t i, T *ds) const {
     if (const uint8_t *attends = scores_.maskRow(b, h, i)) {
-      const int64_t step = s.maskStrides[3];
-      for (int64_t j = 0; j < n; ++j)
+      const int64_t step = shape_.maskStrides[3];
+      for (int64_t j = 0; j < shape_.keys; ++j)
         ds[j] = attends[j * step] ? ds[j] : T(0);
     }
   }

@@ -17,7 +17,7 @@ bool attentionShape(Checks &c, unsigned qIndex, unsigned biasIndex, unsigned mas
         c.dims(v, {s.batch, s.keys, s.heads, s.valueDepth}) && c.floatAttr("scale", s.scale) &&
         c.floatAttr("dropout", s.dropout, 0.0) &&
         c.floatAttr("fill", s.fill, -3.4028234663852886e38) && c.intAttr("id", s.id, 0) &&
-        c.intAttr("batch_major", s.batchMajor, 0) &&
+        c.intAttr("batch_major", s.batchMajor, 0) && c.intAttr("mask_adds", s.maskAdds, 0) &&
         c.that(s.dropout >= 0 && s.dropout < 1, "attribute dropout: wanted 0 <= p < 1") &&
         c.that(checkedNumElements(s.scores()).has_value(), "sizes: the scores overflow")))
     return false;

@@ -68,6 +68,13 @@ void attentionCases(OpCases &cases) {
                    filled(grad(0))});
   cases.push_back({&kAttentionGrad, "MaskedRows", masked(gradOperands(x({1, 2, 3, 4})), rows()),
                    filled(grad(1))});
+  Attrs adds = filled(grad(1));
+  adds.set("mask_adds", int64_t(1));
+  OperandSpec fillOfAll = given({2, 2, 3}, std::vector<double>(12, -3.4028234663852886e38));
+  std::vector<OperandSpec> operands = masked(gradOperands(x({1, 2, 3, 4})), rows());
+  cases.push_back({&kAttentionGrad, "AddedMask", operands, adds});
+  operands[5] = statistic(fillOfAll);
+  cases.push_back({&kAttentionGrad, "AddedMaskOfAll", operands, adds});
 }
 
 } // namespace shardc::test
