@@ -98,6 +98,11 @@ BoundKernel bindAttention(const host::Binding &b, Device &device) {
     return c.take();
   w.out = headsView(b.out[0]);
   w.wide = w.wide && aligned(b.out[0], 16);
+  if (servesWg(w)) {
+    if (llvm::Error error = check(prepareAttentionWg(w), "attention"))
+      return error;
+    return launches("attention", w, enqueueAttentionWg, b, device);
+  }
   const bool mma = servesMma(w);
   if (llvm::Error error = check(mma ? prepareAttentionMma(w) : prepareAttention(w), "attention"))
     return error;
@@ -129,6 +134,11 @@ BoundKernel bindAttentionGrad(const host::Binding &b, Device &device) {
   w.dq = headsView(b.out[0]), w.dk = headsView(b.out[1]), w.dv = headsView(b.out[2]);
   for (const Array *a : {&b.in[0], &b.in[4], &b.out[0], &b.out[1], &b.out[2]})
     w.wide = w.wide && aligned(*a, 16);
+  if (servesGradWg(w)) {
+    if (llvm::Error error = check(prepareAttentionGradWg(w), "attention_grad"))
+      return error;
+    return launches("attention_grad", w, enqueueAttentionGradWg, b, device, attentionGradWgScratch(w));
+  }
   const bool mma = servesMma(w);
   if (llvm::Error error = check(mma ? prepareAttentionGradMma(w) : prepareAttentionGrad(w), "attention_grad"))
     return error;

@@ -66,4 +66,17 @@ cudaError_t enqueueAttentionMma(const AttentionWork &, void *scratch, cudaStream
 cudaError_t enqueueAttentionGradMma(const AttentionWork &, void *scratch, cudaStream_t);
 long long attentionGradMmaScratch(const AttentionWork &);
 
+/// The kernels by warpgroups: 16-bit heads of 64 elements, aligned rows, a bias of the same type.
+inline bool servesWg(const AttentionWork &w) {
+  return servesMma(w) && w.depth == 64 && (!w.bias.array.data || w.bias.array.type == w.type);
+}
+cudaError_t prepareAttentionWg(const AttentionWork &);
+cudaError_t enqueueAttentionWg(const AttentionWork &, void *scratch, cudaStream_t);
+/// The gradient: at most 128 queries and keys, and a gradient of the bias that is stored or summed over batches.
+bool servesGradWg(const AttentionWork &);
+cudaError_t prepareAttentionGradWg(const AttentionWork &);
+/// Scratch: attentionGradWgScratch bytes.
+cudaError_t enqueueAttentionGradWg(const AttentionWork &, void *scratch, cudaStream_t);
+long long attentionGradWgScratch(const AttentionWork &);
+
 } // namespace shardc::cuda
