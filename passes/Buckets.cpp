@@ -31,6 +31,7 @@ public:
   Assignment(Graph &graph, uint64_t bucketBytes) : graph_(graph), bucketBytes_(bucketBytes) {
     for (Parameter &p : graph.parameters) {
       p.bucket = -1;
+      narrow_ |= isHalf(p.type.dtype);
       if (p.value)
         parameterOf_[p.value] = &p;
       if (p.type.rank() >= 2)
@@ -49,7 +50,9 @@ public:
 
 private:
   void visit(Parameter &p, llvm::StringRef userLayer) {
-    if (p.bucket < 0)
+    if (p.bucket < 0 && narrow_ && p.type.dtype == DType::F32)
+      join(p, kWideBucket.str());
+    else if (p.bucket < 0)
       bucketBytes_ ? fill(p) : join(p, layerFor(p, layerOfName(userLayer)));
     if (llvm::StringRef layer = layerOfName(p.name); !layer.empty())
       lastLayer_ = layer.str();
@@ -71,7 +74,9 @@ private:
 
   void join(Parameter &p, const std::string &layer) {
     p.layer = layer;
-    p.bucket = indexOf_.try_emplace({layer, p.trainable}, indexOf_.size()).first->second;
+    auto [found, isNew] = indexOf_.try_emplace({layer, p.trainable}, count_);
+    count_ += isNew;
+    p.bucket = found->second;
   }
 
   /// By size: the bucket that is being filled takes it, if it has room.
@@ -89,6 +94,7 @@ private:
 
   Graph &graph_;
   uint64_t bucketBytes_;
+  bool narrow_ = false; ///< there are 16-bit parameters
   llvm::DenseMap<const Value *, Parameter *> parameterOf_;
   llvm::StringSet<> matrixModules_; ///< those with a parameter of rank >= 2
   std::string lastLayer_;           ///< the numbered layer used last

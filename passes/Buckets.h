@@ -30,6 +30,9 @@ using Buckets = std::vector<Bucket>;
 /// The layout that pass assign-buckets decided on.
 Buckets bucketLayout(const Graph &graph, unsigned ranks);
 
+/// The f32 parameters beside 16-bit ones: few numbers of all layers.
+constexpr llvm::StringLiteral kWideBucket = "wide";
+
 /// "encoder.block.0" for "encoder.block.0.layer.1.wi.weight"; "" if no component is a number.
 llvm::StringRef layerOfName(llvm::StringRef parameterName);
 

@@ -8,25 +8,35 @@
 namespace shardc {
 namespace {
 
-/// A gradient while contributions add up. Of a 16-bit float, three or more are added in f32 and rounded once, when somebody reads the sum.
+/// A gradient while contributions add up. Those of a 16-bit float are 16-bit; those of a wide value (f32 among these) may be. Two of 16
+/// bits are added as such; with a third, or one of f32, all are added in f32, and the sum is rounded once, when somebody reads it, if all
+/// were of 16 bits.
 class Sum {
 public:
   void add(Builder &b, Value *term) {
-    Value *first = terms_ ? sum_ : nullptr;
-    if (terms_++ < 2 || !isHalf(term->type().dtype)) {
-      sum_ = first ? b.add(first, term) : term;
+    const DType dtype = term->type().dtype;
+    const bool alike = !terms_ || dtype == first_->type().dtype;
+    if (isHalf(dtype))
+      half_ = dtype;
+    else
+      rounds_ = false;
+    ++terms_;
+    if (wide_) {
+      wide_ = b.add(wide_, b.cast(term, DType::F32));
+    } else if (terms_ == 1 || (alike && (terms_ == 2 || !isHalf(dtype)))) {
+      sum_ = terms_ > 1 ? b.add(sum_, term) : term;
       (terms_ == 1 ? first_ : second_) = term;
       return;
+    } else { // the sum of two of 16 bits is not used then
+      Value *before = isHalf(first_->type().dtype) && second_ ? b.add(b.cast(first_, DType::F32), b.cast(second_, DType::F32)) : b.cast(sum_, DType::F32);
+      wide_ = b.add(before, b.cast(term, DType::F32));
     }
-    if (!wide_) // the sum of two is not used then
-      wide_ = b.add(b.cast(first_, DType::F32), b.cast(second_, DType::F32));
-    wide_ = b.add(wide_, b.cast(term, DType::F32));
     sum_ = nullptr;
   }
-  /// As it is, or rounded to the type of the terms; null: nothing contributed.
+  /// As it is, or rounded to 16 bits; null: nothing contributed.
   Value *get(Builder &b) {
     if (!sum_ && wide_)
-      sum_ = b.cast(wide_, first_->type().dtype);
+      sum_ = rounds_ ? b.cast(wide_, half_) : wide_;
     return sum_;
   }
   /// The op that has added the last term.
@@ -35,6 +45,8 @@ public:
 
 private:
   unsigned terms_ = 0;
+  bool rounds_ = true; ///< all terms are of 16 bits
+  DType half_ = DType::BF16;
   Value *first_ = nullptr, *second_ = nullptr, *sum_ = nullptr, *wide_ = nullptr;
 };
 
@@ -92,6 +104,11 @@ private:
         active_.insert(v);
   }
 
+  /// Does the rule take 16-bit gradients of f32 results?
+  static bool takesNarrow(const Op &op) {
+    return op.def().scalar || op.def().view || op.is(kMatMul) || op.is(kLayerNorm) || op.is(kRmsNorm);
+  }
+
   llvm::Error visit(Op &op) {
     llvm::SmallVector<Value *, 4> resultGrads;
     Builder b(graph_);
@@ -100,6 +117,8 @@ private:
     for (unsigned i = 0; i < op.numResults(); ++i) {
       auto found = gradients_.find(op.result(i));
       resultGrads.push_back(found != gradients_.end() ? found->second.get(b) : nullptr);
+      if (Value *&gradient = resultGrads.back(); gradient && !takesNarrow(op))
+        gradient = b.cast(gradient, op.result(i)->type().dtype);
     }
     if (llvm::none_of(resultGrads, [](Value *v) { return v; }))
       return llvm::Error::success();

@@ -21,6 +21,7 @@ static void prepare(PassRunner &run) {
   run("cse", cse);
   run("raise", raise);
   run("simplify", simplify);
+  run("dce", dce); // what raise has replaced would count as users
   run("set-precision", setPrecision); // raised ops keep statistics and sums wide
   run("cse", cse);
   run("dce", dce); // what nobody uses would count as a user

@@ -117,10 +117,11 @@ void GradContext::setGrad(unsigned i, Value *gradient) {
     return;
   assert(!grads_[i] && "gradient set twice");
   const Type &type = op_.operand(i)->type();
-  if (op_.def().scalar && type.isFloat() && gradient->type().dtype != type.dtype) {
-    auto *same = llvm::find_if(widened_, [&](auto &pair) { return pair.second == gradient && pair.first->type().dtype == type.dtype; });
-    gradient = same != widened_.end() ? same->first : cast(gradient, type.dtype);
-  }
+  auto *same = llvm::find_if(widened_, [&](auto &pair) { return pair.second == gradient; });
+  if (same != widened_.end() && (type.dtype == DType::F32 || type.dtype == same->first->type().dtype))
+    gradient = same->first; // of 16 bits as it came
+  else if (op_.def().scalar && type.isFloat() && gradient->type().dtype != type.dtype)
+    gradient = cast(gradient, type.dtype);
   grads_[i] = gradient->type().dims == type.dims ? gradient : sumTo(gradient, type.dims);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = (x - mean) * rstd * scale + bias over the dims [axis, rank), rstd = 1 / sqrt(var + eps).
-// mean and rstd, one each row, are results for the gradient op.
+// mean and rstd, one each row, are results for the gradient op. x, scale, bias and y may be f32 beside 16-bit ones: y has the type
+// that attribute `to` names, or x's. The gradient of x has the type of y's, those of scale and bias have scale's.
 #include "ir/graph/Builder.h"
 #include "ir/ops/Norm.h"
 #include "ir/ops/Reference.h"
@@ -14,18 +15,20 @@ llvm::Expected<Types> infer(const Op &op) {
   NormDims dims = checkNorm(check, 0, /*hasEps=*/true);
   for (unsigned i = 1; i < 3; ++i)
     if (check.has(i)) {
-      check.sameDType(0, i);
+      checkBeside(check, 0, i);
       check.hasDims(i, dims.row);
     }
+  if (check.has(1) && check.has(2))
+    check.sameDType(1, 2);
   Type row(wideType(check.in(0).dtype), dims.rows);
-  return check.done({check.in(0), row, row});
+  return check.done({normResult(check), row, row});
 }
 
 // mean and rstd may be read by others too, if the model exports them.
 void gradient(GradContext &g) {
   Value *x = g.in(0), *mean = g.out(1), *rstd = g.out(2), *dx = nullptr;
   auto add = [&](Value *part) {
-    part = g.cast(part, x->type().dtype);
+    part = g.cast(part, normGradType(g));
     dx = dx ? g.add(dx, part) : g.expand(part, x->type().dims);
   };
   if (g.dOut(0)) {
@@ -52,7 +55,7 @@ void gradient(GradContext &g) {
 
 Cost cost(const Op &op) {
   const Type &x = op.operand(0)->type();
-  return {8.0 * double(x.numElements()), 2.0 * double(x.numBytes())};
+  return {8.0 * double(x.numElements()), double(x.numBytes()) + double(op.result()->type().numBytes())};
 }
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
@@ -88,12 +91,12 @@ llvm::Expected<Types> inferGrad(const Op &op) {
   check.hasDims(3, dims.rows);
   if (check.has(4))
     check.hasDims(4, dims.row);
-  check.sameDType(0, 1);
-  check.isStatisticOf(2, 0);
-  check.isStatisticOf(3, 0);
+  checkBeside(check, 0, 1);
+  check.isStatisticOf(2, 1);
+  check.isStatisticOf(3, 1);
   if (check.has(4))
-    check.sameDType(0, 4);
-  Type row(check.in(0).dtype, dims.row);
+    checkBeside(check, 0, 4);
+  Type row(check.in(check.has(4) ? 4 : 0).dtype, dims.row);
   Types types{check.in(0)};
   if (check.flag("affine"))
     types.append({row, row});
@@ -124,15 +127,15 @@ llvm::Expected<Tensors> evaluateGrad(const Op &op, TensorArgs in) {
   }
   Tensors out{fromDoubles(type.dtype, type.dims, dx)};
   if (op.numResults() > 1) {
-    out.push_back(fromDoubles(type.dtype, dims.row, dscale));
-    out.push_back(fromDoubles(type.dtype, dims.row, dbias));
+    out.push_back(fromDoubles(op.result(1)->type().dtype, dims.row, dscale));
+    out.push_back(fromDoubles(op.result(2)->type().dtype, dims.row, dbias));
   }
   return out;
 }
 
 Cost gradCost(const Op &op) {
-  const Type &x = op.operand(0)->type();
-  return {14.0 * double(x.numElements()), 3.0 * double(x.numBytes())};
+  const Type &x = op.operand(1)->type();
+  return {14.0 * double(x.numElements()), double(x.numBytes()) + 2.0 * double(op.operand(0)->type().numBytes())};
 }
 
 constexpr const char *kOperands[] = {"x", "scale?", "bias?"};

@@ -23,6 +23,27 @@ inline NormDims checkNorm(OpCheck &check, unsigned x, bool hasEps) {
   return NormDims(check.in(x).dims, axis);
 }
 
+/// Operands of one type, or f32 and a 16-bit float.
+inline void checkBeside(OpCheck &check, unsigned i, unsigned j) {
+  const DType a = check.in(i).dtype, b = check.in(j).dtype;
+  if (wideType(a) != wideType(b) || (isHalf(a) && isHalf(b)))
+    check.sameDType(i, j);
+}
+
+/// With the dims of x; of the type that attribute `to` names, else of x's.
+inline Type normResult(OpCheck &check) {
+  const Type &x = check.in(0);
+  if (!check.hasAttr("to"))
+    return x;
+  std::optional<DType> to = parseDType(check.text("to"));
+  if (!to || wideType(*to) != wideType(x.dtype))
+    check.fail("attribute 'to': got '" + check.text("to") + "', wanted the type of x, f32 or a 16-bit float");
+  return Type(to.value_or(x.dtype), x.dims);
+}
+
+/// Of the gradient of x: as that of y comes.
+inline DType normGradType(GradContext &g) { return (g.dOut() ? g.dOut() : g.out())->type().dtype; }
+
 /// One number each row, with 1 for the row's dims, so that it broadcasts to operand 0.
 inline Value *perRow(GradContext &g, Value *statistic) {
   Dims dims = statistic->type().dims;

@@ -103,7 +103,7 @@ void absGradient(GradContext &g) { g.setGrad(0, g.mul(g.dOut(), g.make(kSign, {g
 void reciprocalGradient(GradContext &g) {
   g.setGrad(0, g.neg(g.mul(g.dOut(), g.mul(g.out(), g.out()))));
 }
-void castGradient(GradContext &g) { g.setGrad(0, g.cast(g.dOut(), g.in(0)->type().dtype)); }
+void castGradient(GradContext &g) { g.setGrad(0, g.dOut()); }
 
 llvm::Expected<Types> inferCast(const Op &op) {
   OpCheck check(op);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = x * rstd * scale over the dims [axis, rank), rstd = 1 / sqrt(mean(x^2) + eps).
-// rstd, one each row, is a result for the gradient op.
+// rstd, one each row, is a result for the gradient op. x, scale and y may be f32 beside 16-bit ones: y has the type that attribute
+// `to` names, or x's. The gradient of x has the type of y's, that of scale has scale's.
 #include "ir/graph/Builder.h"
 #include "ir/ops/Norm.h"
 #include "ir/ops/Reference.h"
@@ -12,9 +13,9 @@ namespace {
 llvm::Expected<Types> infer(const Op &op) {
   OpCheck check(op);
   NormDims dims = checkNorm(check, 0, /*hasEps=*/true);
-  check.sameDType(0, 1);
+  checkBeside(check, 0, 1);
   check.hasDims(1, dims.row);
-  return check.done({check.in(0), Type(wideType(check.in(0).dtype), dims.rows)});
+  return check.done({normResult(check), Type(wideType(check.in(0).dtype), dims.rows)});
 }
 
 void gradient(GradContext &g) {
@@ -29,7 +30,7 @@ void gradient(GradContext &g) {
       g.setGrad(1, op->result(1));
   }
   if (g.dOut(1) && x->type().numElements() != 0) {
-    Value *part = g.cast(rstdGradient(g, g.dOut(1), rstd, g.cast(x, rstd->type().dtype)), x->type().dtype);
+    Value *part = g.cast(rstdGradient(g, g.dOut(1), rstd, g.cast(x, rstd->type().dtype)), normGradType(g));
     dx = dx ? g.add(dx, part) : part;
   }
   if (dx)
@@ -38,7 +39,7 @@ void gradient(GradContext &g) {
 
 Cost cost(const Op &op) {
   const Type &x = op.operand(0)->type();
-  return {4.0 * double(x.numElements()), 2.0 * double(x.numBytes())};
+  return {4.0 * double(x.numElements()), double(x.numBytes()) + double(op.result()->type().numBytes())};
 }
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
@@ -64,12 +65,12 @@ llvm::Expected<Types> inferGrad(const Op &op) {
   check.hasDims(1, check.in(0).dims);
   check.hasDims(2, dims.rows);
   check.hasDims(3, dims.row);
-  check.sameDType(0, 1);
-  check.isStatisticOf(2, 0);
-  check.sameDType(0, 3);
+  checkBeside(check, 0, 1);
+  checkBeside(check, 0, 3);
+  check.isStatisticOf(2, 1);
   Types types{check.in(0)};
   if (check.flag("affine"))
-    types.push_back(Type(check.in(0).dtype, dims.row));
+    types.push_back(Type(check.in(3).dtype, dims.row));
   return check.done(types);
 }
 
@@ -92,13 +93,13 @@ llvm::Expected<Tensors> evaluateGrad(const Op &op, TensorArgs in) {
   }
   Tensors out{fromDoubles(type.dtype, type.dims, dx)};
   if (op.numResults() > 1)
-    out.push_back(fromDoubles(type.dtype, dims.row, dscale));
+    out.push_back(fromDoubles(op.result(1)->type().dtype, dims.row, dscale));
   return out;
 }
 
 Cost gradCost(const Op &op) {
-  const Type &x = op.operand(0)->type();
-  return {10.0 * double(x.numElements()), 3.0 * double(x.numBytes())};
+  const Type &x = op.operand(1)->type();
+  return {10.0 * double(x.numElements()), double(x.numBytes()) + 2.0 * double(op.operand(0)->type().numBytes())};
 }
 
 constexpr const char *kOperands[] = {"x", "scale"};

@@ -3,13 +3,11 @@
 #include "ir/graph/Builder.h"
 #include "ir/graph/Fold.h"
 #include "ir/ops/Reference.h"
-#include "llvm/ADT/DenseSet.h"
+#include "passes/precision/Wide.h"
 #include <cmath>
 
 namespace shardc::precision {
 namespace {
-
-constexpr int64_t kFewClasses = 16;
 
 double largest(DType narrow) { return narrow == DType::F16 ? 65504.0 : 0x1.FEp127; }
 
@@ -29,14 +27,15 @@ public:
   void run() {
     for (Parameter &p : graph_.parameters)
       if (p.type.dtype == DType::F32) {
-        p.type.dtype = narrow_;
+        if (!staysWide(p))
+          p.type.dtype = narrow_;
         if (p.value) {
           p.value->setType(p.type);
           dependent_.insert(p.value);
         }
       }
     findDependent();
-    findLoss();
+    wide_ = chooseWide(graph_, dependent_);
     for (auto it = graph_.ops().begin(); it != graph_.ops().end();) {
       Op &op = *it++;
       if (dependsOnParameters(op) && !op.is(kParam))
@@ -45,6 +44,12 @@ public:
   }
 
 private:
+  /// Scales and biases of norms: few numbers, and each would be a wrong factor of all that it meets.
+  static bool staysWide(const Parameter &p) {
+    return p.value && p.value->hasUses() && llvm::all_of(p.value->uses(), [](const Use &use) { return isNorm(*use.op) && use.index > 0; });
+  }
+  static bool isNorm(const Op &op) { return op.is(kLayerNorm) || op.is(kRmsNorm); }
+
   void findDependent() {
     for (Op &op : graph_.ops()) {
       bool depends = llvm::any_of(op.operands(), [&](Value *v) { return dependent_.contains(v); });
@@ -67,37 +72,11 @@ private:
         huge_.insert(op.result(i));
   }
 
-  /// Logits of few classes cost nothing in f32, and rounding them is most of the error of a short loss.
-  static bool isSmall(const Value *logits) { return logits->type().rank() > 0 && logits->type().dim(-1) <= kFewClasses; }
-  bool readsWide(const Op &user, const Value *v) const {
-    return loss_.contains(&user) && !user.is(kMatMul) && (!user.is(kCrossEntropy) || isSmall(v));
-  }
-
-  /// Backwards from the loss through what only moves, combines or reduces, as long as it leads to nothing else.
-  void findLoss() {
-    llvm::DenseSet<const Value *> wanted;
-    for (auto &[name, value] : graph_.outputs())
-      if (name == "loss_sum" || name == "loss_count" || name == "correct")
-        wanted.insert(value);
-    for (Op &op : llvm::reverse(graph_.ops())) {
-      bool passes = op.def().scalar || op.def().view || op.is(kReduceSum) || op.is(kReduceMax) || op.is(kReduceMin) || op.is(kReduceProd) ||
-                    op.is(kSoftmax) || op.is(kLogSoftmax) || op.is(kGather) || op.is(kGatherElements) || op.is(kGatherNd) ||
-                    op.is(kConcat) || op.is(kCrossEntropy) || (op.is(kMatMul) && isSmall(op.result()));
-      for (unsigned i = 0; passes && i < op.numResults(); ++i) {
-        const Value *v = op.result(i);
-        passes = (!graph_.isOutput(v) || wanted.contains(v)) && (v->hasUses() || wanted.contains(v) || op.numResults() > 1) &&
-                 llvm::all_of(v->uses(), [&](const Use &use) { return readsWide(*use.op, v); });
-      }
-      if (passes && dependsOnParameters(op))
-        loss_.insert(&op);
-    }
-  }
-
   /// A summand that only the next sum reads stays in its register: it is not rounded, and nobody keeps it for the backward pass.
   bool isSummand(const Op &op) const {
     bool adds = op.is(kAdd) || op.is(kSub) || op.is(kMul) || op.is(kNeg) || op.is(kDropout);
     const Value *v = op.numResults() == 1 ? op.result() : nullptr;
-    if (!adds || !v->hasOneUse() || graph_.isOutput(v) || v->type().dtype != DType::F32)
+    if (!adds || wide_.values.contains(v) || !v->hasOneUse() || graph_.isOutput(v) || v->type().dtype != DType::F32)
       return false;
     const Op &user = *v->uses().front().op;
     return (user.is(kAdd) || user.is(kSub) || user.is(kDropout)) && user.result()->type().dims == v->type().dims;
@@ -120,29 +99,39 @@ private:
   }
 
   void retype(Op &op) {
-    bool wide = loss_.contains(&op) && !op.is(kMatMul), summand = !wide && isSummand(op);
-    if (!wide && op.def().scalar && (summand || llvm::any_of(op.operands(), [&](Value *v) { return summands_.contains(v); }))) {
+    const bool wide = wide_.ops.contains(&op), wideResult = wide_.values.contains(op.result());
+    const bool summand = !wide && isSummand(op);
+    const bool inFloats = summand || llvm::any_of(op.operands(), [&](Value *v) { return summands_.contains(v); });
+    if (!wide && op.def().scalar && (inFloats || wideResult)) {
       for (unsigned i = 0; i < op.numOperands(); ++i)
         if (Value *v = op.operand(i); v && (v->type().dtype == narrow_ || huge_.contains(v)))
           op.setOperand(i, converted(v, DType::F32));
       if (summand)
         summands_.insert(op.result());
-      else
+      else if (!wideResult)
         roundResult(op);
       return;
     }
     for (unsigned i = 0; i < op.numOperands(); ++i)
-      if (Value *v = op.operand(i); v && !op.is(kCrossEntropy) && v->type().dtype == (wide ? narrow_ : DType::F32))
+      if (Value *v = op.operand(i); v && !op.is(kCrossEntropy) && v->type().dtype == (wide ? narrow_ : DType::F32) && !takesWide(op, i))
         op.setOperand(i, converted(v, wide ? DType::F32 : narrow_));
     if (!wide && op.is(kCast) && op.attrs.getString("to") == "f32")
       op.attrs.set("to", toString(narrow_).str());
     if (!wide && op.is(kPad) && op.operand(0)->type().dtype == narrow_)
       op.attrs.set("value", std::clamp(op.attrs.getFloat("value", 0), -largest(narrow_), largest(narrow_)));
-    if (loss_.contains(&op) && op.is(kMatMul))
+    const DType result = wideResult ? DType::F32 : narrow_;
+    if (isNorm(op) && !wide && op.operand(0)->type().dtype != result)
+      op.attrs.set("to", toString(result).str());
+    else if (wideResult && !isNorm(op))
       op.attrs.set("wide", int64_t(1));
     Types types = llvm::cantFail(op.def().infer(op));
     for (unsigned i = 0; i < op.numResults(); ++i)
       op.result(i)->setType(types[i]);
+  }
+
+  /// What may be f32 beside 16-bit operands, if it is wide.
+  bool takesWide(const Op &op, unsigned operand) const {
+    return isNorm(op) ? dependent_.contains(op.operand(operand)) : operand == 0 && op.def().view && dependent_.contains(op.operand(0));
   }
 
   /// One conversion, behind what defines the value, serves all.
@@ -181,7 +170,7 @@ private:
   llvm::DenseSet<const Value *> dependent_; ///< on a parameter
   llvm::DenseSet<const Value *> huge_;      ///< may be beyond the range of `narrow`
   llvm::DenseSet<const Value *> summands_;  ///< unrounded
-  llvm::DenseSet<const Op *> loss_;         ///< computed in f32
+  WideChoice wide_;
   llvm::DenseMap<std::pair<Value *, unsigned>, Value *> converted_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stage 3: parameters are gathered before each run of uses. A run of a bucket's uses ends where a bucket of another layer is used.
+// Stage 3: parameters are gathered before each run of uses. A run of a bucket's uses ends where a bucket of another layer is used. The
+// bucket of wide parameters is gathered once: it is small, and all layers use it.
 #include "ir/graph/Builder.h"
 #include "passes/zero/State.h"
 
@@ -37,15 +38,16 @@ private:
 
   /// `v`, a view of a parameter, as a view of the bucket's gathered memory.
   Value *gathered(Value *v, int64_t bucket, Op &user) {
-    if (buckets_[bucket].name != layer_) {
+    const bool wide = buckets_[bucket].name == kWideBucket;
+    if (!wide && buckets_[bucket].name != layer_) {
       layer_ = buckets_[bucket].name;
       wholes_.clear();
       views_.clear();
     }
-    if (Value *&whole = wholes_[bucket]; !whole) {
+    if (Value *&whole = wide ? wide_[bucket] : wholes_[bucket]; !whole) {
       Builder b(graph_, &user);
       b.phase = user.phase;
-      b.layer = b.place = layer_.str();
+      b.layer = b.place = buckets_[bucket].name;
       whole = collective(b, kAllGatherStart, {slice(bucket), nullptr}, options_, b.layer + ".gathered",
                          gatherAttrs(buckets_[bucket]));
     }
@@ -69,7 +71,8 @@ private:
     b.stampLike(user);
     if (auto found = members_.find(v); found != members_.end()) {
       auto [bucket, offset] = found->second;
-      return views_[v] = b.reshape(b.slice(wholes_[bucket], {offset}, {v->type().numElements()}), v->type().dims);
+      Value *whole = wide_.contains(bucket) ? wide_[bucket] : wholes_[bucket];
+      return views_[v] = b.reshape(b.slice(whole, {offset}, {v->type().numElements()}), v->type().dims);
     }
     Op *op = v->op();
     Value *base = viewOf(op->operand(0), user);
@@ -81,6 +84,7 @@ private:
   const CompileOptions &options_;
   std::vector<Value *> slices_; ///< by bucket
   llvm::DenseMap<Value *, std::pair<int64_t, int64_t>> members_; ///< parameter's value -> bucket, offset
+  llvm::DenseMap<int64_t, Value *> wide_; ///< the gathered bucket of wide parameters
   // Of the run: its layer, gathered buckets, and views of parameters as views of these.
   llvm::StringRef layer_;
   llvm::DenseMap<int64_t, Value *> wholes_;

@@ -2,7 +2,7 @@
 // layer_norm(x, scale?, bias?){axis, eps} -> y, mean, rstd; rms_norm(x, scale){axis, eps} -> y, rstd; and
 // layer_norm_grad(dy, x, mean, rstd, scale?){axis, affine} -> dx[, dscale, dbias]; rms_norm_grad(dy, x, rstd,
 // scale){axis, affine} -> dx[, dscale]. Rows are the dims [axis, rank). Beside 16-bit storage, f32 is allowed
-// for every operand.
+// for every operand; dx has the type of dy.
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/NormLaunch.h"
 
@@ -113,7 +113,7 @@ BoundKernel bindGrad(const host::Binding &b, Device &device, bool centred) {
         c.contiguous(b.in[0]) && c.contiguous(b.in[1]) && normStatistic(c, b.in[2], shape) &&
         (!centred || (normStatistic(c, b.in[3], shape) && c.dtype(b.in[3], b.in[2].dtype))) &&
         normRow(c, c.in(rstd + 1), shape) && c.dims(b.out[0], b.in[1].dims) &&
-        c.dtype(b.out[0], shape.dtype) && (!affine || normRow(c, b.out[1], shape)) &&
+        c.dtype(b.out[0], b.in[0].dtype) && (!affine || normRow(c, b.out[1], shape)) &&
         (!affine || !centred || (normRow(c, b.out[2], shape) && c.dtype(b.out[2], b.out[1].dtype))) &&
         c.denseResults() && c.apart({{0, 0}, {0, 1}})))
     return c.take();

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kMost) gradHeld(NormGradArgs a) {
     else
       sum = 0;
     dot = joinRow(dot, Plus(), room) / C(a.length);
-    X *dx = static_cast<X *>(a.dx) + r * a.length;
+    DY *dx = static_cast<DY *>(a.dx) + r * a.length;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const int i = (p * blockDim.x + threadIdx.x) * kWidth;
@@ -72,7 +72,7 @@ template <typename DY, typename X> __global__ void gradAny(NormGradArgs a) {
        r += (long long)gridDim.x * blockDim.y) {
     const DY *dy = static_cast<const DY *>(a.dy) + r * a.length;
     const X *x = static_cast<const X *>(a.x) + r * a.length;
-    X *dx = static_cast<X *>(a.dx) + r * a.length;
+    DY *dx = static_cast<DY *>(a.dx) + r * a.length;
     const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0),
             rstd = loadFloat<C>(a.rstd, a.statistics, r);
     auto dhOf = [&](long long i) {
@@ -91,7 +91,7 @@ template <typename DY, typename X> __global__ void gradAny(NormGradArgs a) {
       sum = 0;
     dot = joinRow(dot, Plus(), room) / C(a.length);
     for (long long i = threadIdx.x; i < a.length; i += blockDim.x)
-      dx[i] = narrow<X>(rstd * (dhOf(i) - sum - (C(widen(x[i])) - mean) * rstd * dot));
+      dx[i] = narrow<DY>(rstd * (dhOf(i) - sum - (C(widen(x[i])) - mean) * rstd * dot));
   }
 }
 

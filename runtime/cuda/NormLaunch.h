@@ -31,7 +31,7 @@ struct NormArgs {
 cudaError_t launchNorm(const NormArgs &args, cudaStream_t stream);
 
 /// With h = (x - mean) rstd, dh = dy scale: dx = rstd (dh - mean(dh) - h mean(dh h)), without mean(dh) for
-/// RMSNorm. dx has the type of x and may be dy or x.
+/// RMSNorm. dx has the type of dy and may be dy or x.
 struct NormGradArgs {
   const void *dy, *x, *mean, *rstd;
   void *dx, *dscale, *dbias; ///< dscale, dbias: of launchNormColumns; may be null

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains in bf16 (or tf32) and compares with float64, by the measure of PyTorch's autocast; and cuts over ranks and micro-steps with one rank.
 
-    precision.py BIN FOLDER... [--only TEXT] [--settings A,B] [--ranks 1,2 --zero 0,3 --accumulate 1,2] [-v]
+    precision.py BIN FOLDER... [--only TEXT] [--settings A,B] [--ranks 1,2 --zero 0,3 --accumulate 1,2] [--device cuda] [-v]
 
 FOLDERs are those of golden.py with a bf16.json (tests/models/golden_torch.py, `autocast`). For one rank and one micro-step the largest
 relative error of the losses of all steps must be at most twice that of PyTorch's autocast (or of --least, where PyTorch was lucky);
@@ -11,7 +11,7 @@ import argparse
 import json
 import tempfile
 
-from golden import SETTINGS, Differs, compare_all, compile_plan, relative, train
+from golden import SETTINGS, Differs, compare_all, compile_plan, relative, run_on, train
 
 
 def check(bin_dir, folder, model, setting, ranks, zero, accumulate, a):
@@ -22,7 +22,7 @@ def check(bin_dir, folder, model, setting, ranks, zero, accumulate, a):
     want, (optimizer, flags) = narrow["settings"][setting], SETTINGS[setting]
     with tempfile.TemporaryDirectory() as tmp:
         compile_plan(bin_dir, model, f"{tmp}/m.plan", golden, optimizer, ranks, zero, accumulate, ["--precision", a.precision, *a.flags.split()])
-        log = train(bin_dir, f"{tmp}/m.plan", folder, f"{tmp}/out", narrow["steps"], flags)
+        log = train(bin_dir, f"{tmp}/m.plan", folder, f"{tmp}/out", narrow["steps"], flags, ranks=ranks)
     if len(log) != narrow["steps"]:
         raise Differs(f"{len(log)} steps in the log, wanted {narrow['steps']}")
     error = relative([r["loss"] for r in log], want["loss64"])
@@ -45,9 +45,13 @@ def main():
     p.add_argument("--flags", default="", help="more for shardc")
     p.add_argument("--least", type=float, default=0)
     p.add_argument("--cut", type=float, default=1.5)
+    p.add_argument("--device")
+    p.add_argument("--processes", action="store_true")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("-v", action="store_true")
     a = p.parse_args()
+    run_on(a.device, a.processes)
+    a.flags += " --target cuda" * (a.device == "cuda")
     compare_all(a, "bf16.json", lambda *case: check(a.bin, *case, a))
 
 
