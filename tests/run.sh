@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the preset `dev` and runs all tests. With --all also the long ones, and everything under the sanitizers.
+# Where CUDA's compiler is, the CUDA runtime is built too (preset `dev-cuda`), and what it generates is compiled; no GPU is needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,18 +15,27 @@ esac
 bash tools/setup.sh
 export OMP_WAIT_POLICY=passive # several tests run at once: a waiting thread should not hold a core
 
-# build PRESET
+# build PRESET [options of cmake --build]
 build() {
   cmake --preset "$1" --log-level=WARNING
-  cmake --build --preset "$1"
+  cmake --build --preset "$1" "${@:2}"
 }
 # run PRESET [ctest options]
 run() {
   ctest --test-dir "build/$1" -j2 --output-on-failure "${@:2}"
 }
 
+# The toolkit's compiler, where CMake finds it.
+hasNvcc() {
+  command -v nvcc > /dev/null || [ -x "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" ]
+}
+
 build dev
 run dev -LE long
+if hasNvcc; then
+  build dev-cuda --target shardc-train --target shardc-cuda-tests --target shardc-cuda-times
+  run dev-cuda -L gpu # without a device: those that only compile, the others say that they are skipped
+fi
 if $all; then
   run dev -L long
   build asan

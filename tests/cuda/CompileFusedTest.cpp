@@ -145,7 +145,7 @@ host::Array arrayOf(const plan::Ref &ref) {
 void compilePlan(const plan::Plan &plan, CompilingDevice &device) {
   for (const plan::Program &program : plan.programs())
     for (const plan::Command &command : program.commands()) {
-      if (command.kernel() != "fused")
+      if (!findAttr(command.attrs(), "body"))
         continue;
       host::Binding b;
       b.command = &command;
@@ -154,7 +154,8 @@ void compilePlan(const plan::Plan &plan, CompilingDevice &device) {
         b.in.push_back(arrayOf(ref));
       for (const plan::Ref &ref : command.outputs())
         b.out.push_back(arrayOf(ref));
-      bindFused(b, device);
+      auto kernel = cuda::findKernel(command.kernel())(b, device);
+      EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     }
 }
 
@@ -164,24 +165,29 @@ struct ModelCase {
 };
 void PrintTo(const ModelCase &c, std::ostream *os) { *os << c.path; }
 
-class CompileFusedPlans : public testing::TestWithParam<ModelCase> {};
+class CompileFusedPlans : public testing::TestWithParam<std::tuple<ModelCase, Precision>> {};
 
 TEST_P(CompileFusedPlans, fewKernelsForAPlan) {
-  const std::string path = std::string(SHARDC_SOURCE_DIR "/tests/models/") + GetParam().path;
+  const auto &[c, precision] = GetParam();
+  const std::string path = std::string(SHARDC_SOURCE_DIR "/tests/models/") + c.path;
   auto model = OnnxModel::open(path, {});
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   ImportOptions imports;
-  imports.dims = GetParam().dims;
+  imports.dims = c.dims;
   auto graph = importOnnx(**model, imports, nullptr);
   ASSERT_TRUE(bool(graph)) << llvm::toString(graph.takeError());
-  auto compiled = compile(std::move(*graph), {}, {});
+  CompileOptions options;
+  options.precision = precision;
+  options.target = "cuda";
+  options.machine = "h200";
+  auto compiled = compile(std::move(*graph), options, {});
   ASSERT_TRUE(bool(compiled)) << llvm::toString(compiled.takeError());
   CompilingDevice device;
   compilePlan(*compiled->plan, device);
   size_t commands = 0;
   for (const plan::Program &program : compiled->plan->programs())
     for (const plan::Command &command : program.commands())
-      commands += command.kernel() == "fused";
+      commands += findAttr(command.attrs(), "body") != nullptr;
   EXPECT_GT(commands, 0u);
   EXPECT_LE(device.sources.size(), 64u);
   RecordProperty("commands", int(commands));
@@ -190,9 +196,11 @@ TEST_P(CompileFusedPlans, fewKernelsForAPlan) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, CompileFusedPlans,
-    testing::Values(ModelCase{"tiny-mlp/ts17-loss.onnx", {{"batch", 4}}},
-                    ModelCase{"tiny-t5/ts17-loss-dropout.onnx", {{"batch", 2}, {"src", 12}, {"tgt", 8}}},
-                    ModelCase{"tiny-deberta/ts17-logits.onnx", {{"batch", 2}, {"src", 12}}},
-                    ModelCase{"tiny-bert-init/ts17-logits.onnx", {{"batch", 2}, {"src", 12}}}));
+    testing::Combine(
+        testing::Values(ModelCase{"tiny-mlp/ts17-loss.onnx", {{"batch", 4}}},
+                        ModelCase{"tiny-t5/ts17-loss-dropout.onnx", {{"batch", 2}, {"src", 12}, {"tgt", 8}}},
+                        ModelCase{"tiny-deberta/ts17-logits.onnx", {{"batch", 2}, {"src", 12}}},
+                        ModelCase{"tiny-bert-init/ts17-logits.onnx", {{"batch", 2}, {"src", 12}}}),
+        testing::Values(Precision::Fp32, Precision::Bf16)));
 
 } // namespace
