@@ -56,16 +56,18 @@ llvm::Expected<EvalReport> Evaluation::run() {
     bool isOver = batch >= batches; // others still have one
     if (llvm::Error error = feed(isOver ? 0 : batch))
       return error;
-    if (llvm::Error error = executor_->run(program_.index))
+    if (llvm::Error error = executor_->start(program_.index))
+      return error;
+    if (llvm::Error error = program_.fetch())
+      return error;
+    if (llvm::Error error = executor_->finish())
       return error;
     if (isOver)
       continue;
-    auto results = program_.read();
-    if (!results)
-      return results.takeError();
-    totals[0] += results->lossSum;
-    totals[1] += results->lossCount;
-    totals[2] += results->correct;
+    StepResults results = program_.results();
+    totals[0] += results.lossSum;
+    totals[1] += results.lossCount;
+    totals[2] += results.correct;
   }
   if (!communicator_->allReduce(/*channel=*/0, totals, 3, DType::F64))
     return groupError(*communicator_);

@@ -49,6 +49,17 @@ public:
   virtual int program(llvm::StringRef name) const = 0;
   /// Runs a program to its end. A kernel's fault aborts the communicator; where another rank failed, the error is its cause.
   virtual llvm::Error run(int program) = 0;
+  /// Begins to run a program, and may return before its end. What was begun runs in its order, each program with the scalars as they
+  /// were when it was begun; a `write` and a `fetch` come between what was begun before and what is begun after.
+  virtual llvm::Error start(int program) { return run(program); }
+  /// As `read`, but `to` has the bytes only when `finish` has returned. Requires: at most 8 bytes.
+  virtual llvm::Error fetch(uint32_t buffer, uint64_t offset, void *to, uint64_t bytes) { return read(buffer, offset, to, bytes); }
+  /// Until all that was begun has ended. Errors: as those of `run`.
+  virtual llvm::Error finish() { return llvm::Error::success(); }
+
+  /// Operations a second of the device at its best, by its data sheet, in the precision of the plan's products; of one that ranks
+  /// share a rank's part. 0: not known.
+  virtual double peakFlops() const { return 0; }
 
 protected:
   /// Of every device: an error where the group has not as many ranks as the plan is for.

@@ -13,37 +13,34 @@ template <typename T> static double readAs(const void *address) {
   return double(value);
 }
 
-llvm::Error Result::read(double &value) const {
-  value = 0;
+llvm::Error Result::fetch() {
+  return executor_ ? executor_->fetch(buffer_, offset_, bytes_, byteSize(dtype_)) : llvm::Error::success();
+}
+
+double Result::value() const {
   if (!executor_)
-    return llvm::Error::success();
-  char bytes[sizeof(double)] = {};
-  if (llvm::Error error = executor_->read(buffer_, offset_, bytes, byteSize(dtype_)))
-    return error;
+    return 0;
   switch (dtype_) {
   case DType::F32:
-    value = readAs<float>(bytes);
-    break;
+    return readAs<float>(bytes_);
   case DType::F64:
-    value = readAs<double>(bytes);
-    break;
+    return readAs<double>(bytes_);
   case DType::I32:
-    value = readAs<int32_t>(bytes);
-    break;
+    return readAs<int32_t>(bytes_);
   default:
-    value = readAs<int64_t>(bytes);
+    return readAs<int64_t>(bytes_);
   }
+}
+
+llvm::Error StepProgram::fetch() {
+  for (Result *result : {&lossSum, &lossCount, &correct, &gradNorm})
+    if (llvm::Error error = result->fetch())
+      return error;
   return llvm::Error::success();
 }
 
-llvm::Expected<StepResults> StepProgram::read() const {
-  StepResults results;
-  std::pair<const Result &, double &> wanted[] = {
-      {lossSum, results.lossSum}, {lossCount, results.lossCount}, {correct, results.correct}, {gradNorm, results.gradNorm}};
-  for (auto &[result, value] : wanted)
-    if (llvm::Error error = result.read(value))
-      return error;
-  return results;
+StepResults StepProgram::results() const {
+  return {lossSum.value(), lossCount.value(), correct.value(), gradNorm.value()};
 }
 
 static llvm::Expected<Result> findResult(const plan::Plan &plan, Executor &executor,

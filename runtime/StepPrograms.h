@@ -15,19 +15,23 @@ public:
   Result(Executor &executor, uint32_t buffer, uint64_t offset, DType dtype)
       : executor_(&executor), buffer_(buffer), offset_(offset), dtype_(dtype) {}
   explicit operator bool() const { return executor_; }
-  /// 0 where it is absent. Errors: of a device.
-  llvm::Error read(double &value) const;
+  /// What it is behind all that was begun: `value` says it when Executor::finish has returned. Errors: of a device.
+  llvm::Error fetch();
+  double value() const; ///< 0 where it is absent
 
 private:
   Executor *executor_ = nullptr;
   uint32_t buffer_ = 0;
   uint64_t offset_ = 0;
   DType dtype_ = DType::F32;
+  char bytes_[sizeof(double)] = {}; ///< what was fetched
 };
 
 /// What a program left; 0 where it leaves none.
 struct StepResults {
   double lossSum = 0, lossCount = 0, correct = 0, gradNorm = 0;
+  /// Where all targets are ignored: no loss, no gradient.
+  double loss() const { return lossCount > 0 ? lossSum / lossCount : 0; }
 };
 
 /// train, train_last, update or eval, bound. Absent results stay empty.
@@ -35,7 +39,10 @@ struct StepProgram {
   int index = -1;
   Result lossSum, lossCount, correct, gradNorm;
 
-  llvm::Expected<StepResults> read() const;
+  /// What a run that was begun leaves, before anything else is begun; `results` says it when Executor::finish has returned. It may not
+  /// move in between.
+  llvm::Error fetch();
+  StepResults results() const;
   static llvm::Expected<StepProgram> find(const plan::Plan &plan, Executor &executor,
                                           llvm::StringRef name);
 };

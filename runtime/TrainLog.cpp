@@ -105,6 +105,10 @@ llvm::Error TrainLog::write(const StepReport &report) {
   line.number("grad_norm", report.gradNorm, 9);
   line.number("step_ms", rounded(report.milliseconds, 1e3));
   line.number("samples_per_second", rounded(report.samplesPerSecond, 1e3));
+  if (report.tokensPerSecond > 0)
+    line.number("tokens_per_second", rounded(report.tokensPerSecond, 1e1));
+  if (report.mfu > 0)
+    line.number("mfu", rounded(report.mfu, 1e4));
   line.text("}\n");
   return writeLine(line.data(), line.size());
 }

@@ -17,6 +17,8 @@ struct StepReport {
   double gradNorm = 0;     ///< of the averaged gradient, before clipping
   double milliseconds = 0;
   double samplesPerSecond = 0;
+  double tokensPerSecond = 0; ///< 0: the model has none
+  double mfu = 0;             ///< operations of the plan to those of the device at its best, 0 to 1; 0: not known
 };
 
 struct EvalReport {

@@ -7,8 +7,11 @@
 #include "runtime/Ranks.h"
 #include "runtime/SaveWeights.h"
 #include "runtime/StepPrograms.h"
+#include "runtime/StepWork.h"
 #include "runtime/comm/Communicator.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/raw_ostream.h"
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -42,10 +45,15 @@ struct Trainer::State {
   Inputs inputs;
   std::optional<Evaluation> evaluation;
   BatchOrder order;
-  TrainLog log;
+  StepWork work = workOf(data.plan);
+  TrainLog log = {};
+  bool isFed = false; ///< the first micro-step of the next update has its batch
 
   bool isRoot() const { return communicator.rank() == 0; }
-  llvm::Expected<StepReport> step(int64_t step);
+  llvm::Error feed(int64_t step, int64_t microStep);
+  llvm::Error startMicroSteps(int64_t step);
+  llvm::Error beforeUpdate(int64_t step);
+  llvm::Expected<StepReport> step(int64_t step, bool more);
   llvm::Error evaluate(const TrainHooks &hooks, TrainResults &results);
   llvm::Error loop(const TrainHooks &hooks, TrainResults &results);
   llvm::Error finish(llvm::ArrayRef<std::string> files, const TrainResults &results);
@@ -71,7 +79,7 @@ llvm::Expected<std::unique_ptr<Trainer>> Trainer::create(const TrainData &data, 
   Inputs inputs(data.plan, executor, data.rows);
   return std::unique_ptr<Trainer>(new Trainer(
       std::unique_ptr<State>(new State{data, executor, communicator, std::move(*train), *update, std::move(inputs),
-                                       std::move(evaluation), data.order, {}})));
+                                       std::move(evaluation), data.order})));
 }
 
 Trainer::Trainer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -102,51 +110,99 @@ llvm::Error Trainer::openOutputs() {
   return llvm::Error::success();
 }
 
-/// One update; `step` counts from 0.
-llvm::Expected<StepReport> Trainer::State::step(int64_t step) {
+/// Gradients are written anew by the first micro-step, and nothing else of this stays.
+llvm::Error Trainer::warmUp() {
+  State &s = *state_;
+  fillScalars(s.executor.scalars(), s.data.options.numbers, s.data.schedule.at(0), /*step=*/0, /*firstUpdate=*/true);
+  fillShardIndex(s.executor.scalars(), 0, s.communicator.size(), s.communicator.rank());
+  if (llvm::Error error = s.feed(0, 0))
+    return error;
+  llvm::SmallVector<int, 4> programs(s.train.microSteps.begin(), s.train.microSteps.end());
+  programs.erase(std::unique(programs.begin(), programs.end()), programs.end());
+  for (int program : programs)
+    for (int run = 0; run < 2; ++run) // the second one as all that follow
+      if (llvm::Error error = s.executor.run(program))
+        return asFault(s.communicator, std::move(error));
+  s.isFed = true;
+  return llvm::Error::success();
+}
+
+llvm::Error Trainer::State::feed(int64_t step, int64_t microStep) {
+  return inputs.feed(order.rows(step, communicator.rank(), microStep));
+}
+
+/// Begins all micro-steps of an update. Each batch is on its way while the device works on the one before.
+llvm::Error Trainer::State::startMicroSteps(int64_t step) {
+  const int64_t count = train.microSteps.size();
+  if (!isFed)
+    if (llvm::Error error = feed(step, 0))
+      return error;
+  isFed = false;
+  for (int64_t micro = 0; micro < count; ++micro) {
+    fillShardIndex(executor.scalars(), micro, communicator.size(), communicator.rank());
+    if (llvm::Error error = executor.start(train.microSteps[micro]))
+      return error;
+    if (micro + 1 < count)
+      if (llvm::Error error = feed(step, micro + 1))
+        return error;
+  }
+  return train.last.fetch();
+}
+
+/// What must be seen before the update changes anything.
+llvm::Error Trainer::State::beforeUpdate(int64_t step) {
   const TrainOptions &options = data.options;
+  const bool dumps = step == 0 && !options.dumpGradients.empty();
+  if (!options.stopOnNan && !dumps)
+    return llvm::Error::success();
+  if (llvm::Error error = executor.finish())
+    return error;
+  const double loss = train.last.results().loss(), count = train.last.results().lossCount;
+  if (options.stopOnNan && !std::isfinite(loss))
+    return userError("step " + llvm::Twine(step + 1) + ": loss is not finite: got " + (std::isnan(loss) ? "nan" : "inf") +
+                         ", wanted a number",
+                     "lower --learning-rate or --max-grad-norm, or add warm-up; the weights were "
+                     "not updated by this step");
+  if (!dumps)
+    return llvm::Error::success();
+  return saveGradients(data.plan, executor, communicator, options.dumpGradients, count > 0 ? 1 / count : 0);
+}
+
+/// One update; `step` counts from 0. `more`: another one follows, unless something comes between.
+llvm::Expected<StepReport> Trainer::State::step(int64_t step, bool more) {
   Clock::time_point start = Clock::now();
   StepReport report;
   report.step = step + 1;
   report.learningRate = data.schedule.at(step);
-  double *scalars = executor.scalars();
-  fillScalars(scalars, options.numbers, report.learningRate, step, /*firstUpdate=*/step == 0);
-
-  int64_t micro = 0;
-  for (int program : train.microSteps) {
-    fillShardIndex(scalars, micro, communicator.size(), communicator.rank());
-    if (llvm::Error error = inputs.feed(order.rows(step, communicator.rank(), micro++)))
-      return error;
-    if (llvm::Error error = executor.run(program))
-      return error;
-  }
-  auto trained = train.last.read();
-  if (!trained)
-    return trained.takeError();
-  const double sum = trained->lossSum, count = trained->lossCount;
-  report.loss = count > 0 ? sum / count : 0; // all targets ignored: no loss, no gradient
-  if (options.stopOnNan && !std::isfinite(report.loss))
-    return userError("step " + llvm::Twine(step + 1) + ": loss is not finite: got " +
-                         (std::isnan(report.loss) ? "nan" : "inf") + ", wanted a number",
-                     "lower --learning-rate or --max-grad-norm, or add warm-up; the weights were "
-                     "not updated by this step");
-  if (step == 0 && !options.dumpGradients.empty())
-    if (llvm::Error error = saveGradients(data.plan, executor, communicator, options.dumpGradients,
-                                          count > 0 ? 1 / count : 0))
-      return error;
-  if (llvm::Error error = executor.run(update.index))
+  fillScalars(executor.scalars(), data.options.numbers, report.learningRate, step, /*firstUpdate=*/step == 0);
+  if (llvm::Error error = startMicroSteps(step))
     return error;
-  auto updated = update.read();
-  if (!updated)
-    return updated.takeError();
-  report.gradNorm = updated->gradNorm;
-  double seconds = secondsSince(start);
+  if (llvm::Error error = beforeUpdate(step))
+    return error;
+  if (llvm::Error error = executor.start(update.index))
+    return error;
+  if (llvm::Error error = update.fetch())
+    return error;
+  if (more) {
+    if (llvm::Error error = feed(step + 1, 0))
+      return error;
+    isFed = true;
+  }
+  if (llvm::Error error = executor.finish())
+    return error;
+  report.loss = train.last.results().loss();
+  report.gradNorm = update.results().gradNorm;
+  const double seconds = std::max(secondsSince(start), 1e-9);
   report.milliseconds = seconds * 1e3;
-  report.samplesPerSecond = double(order.rowsPerStep()) / std::max(seconds, 1e-9);
+  report.samplesPerSecond = double(order.rowsPerStep()) / seconds;
+  report.tokensPerSecond = work.tokens / seconds;
+  if (double peak = executor.peakFlops(); peak > 0)
+    report.mfu = work.flops / seconds / peak;
   return report;
 }
 
 llvm::Error Trainer::State::evaluate(const TrainHooks &hooks, TrainResults &results) {
+  isFed = false; // in the same buffers
   auto report = evaluation->run();
   if (!report)
     return report.takeError();
@@ -163,7 +219,7 @@ llvm::Error Trainer::State::loop(const TrainHooks &hooks, TrainResults &results)
   auto stopped = [&] { return anyRank(communicator, hooks.stop && *hooks.stop); };
   auto stop = stopped();
   while (stop && !*stop && results.steps < results.totalSteps) {
-    auto report = step(results.steps);
+    auto report = step(results.steps, results.steps + 1 < results.totalSteps);
     if (!report)
       return report.takeError();
     ++results.steps;

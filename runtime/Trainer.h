@@ -37,6 +37,10 @@ public:
   /// written.
   llvm::Error openOutputs();
 
+  /// Runs what a step runs before its update, so that a device has loaded and laid out all that it will need. Leaves weights and what
+  /// the optimizer knows as they are. Requires: weights are loaded; all ranks call it.
+  llvm::Error warmUp();
+
   /// Trains to the end, evaluates, saves weights and results. Requires: weights are loaded, `openOutputs`, no rank has failed
   /// (waitForAll). Called once. Errors have exit code 4; what was logged before is kept. Only rank 0 writes; `onStep` and
   /// `onEval` are called where they are given. `stop` of any rank stops all after the same step.

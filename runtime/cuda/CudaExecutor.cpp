@@ -5,6 +5,7 @@
 #include "runtime/Ranks.h"
 #include "runtime/Trace.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/cuda/PeakFlops.h"
 #include "runtime/cuda/Tuner.h"
 #include "runtime/host/BindCommand.h"
 #include "llvm/ADT/DenseMap.h"
@@ -27,6 +28,8 @@ CudaExecutor::~CudaExecutor() {
       llvm::consumeError(stream->synchronize());
     for (Program &program : programs_)
       program.graph.destroy(); // before the communicators
+    if (communicator_)
+      communicator_->disconnect(); // before memory
     return;
   }
   // Whatever is destroyed now could wait for ever: given up.
@@ -34,11 +37,13 @@ CudaExecutor::~CudaExecutor() {
   new auto(std::move(streams_));
   new auto(std::move(joined_));
   new auto(std::move(events_));
-  new auto(std::move(staged_));
-  new Event(std::move(started_));
-  new Event(std::move(finished_));
-  new Pinned(std::move(scalars_));
-  new Pinned(std::move(fault_));
+  new auto(std::move(staging_));
+  new auto(std::move(scalarsStaging_));
+  new auto(std::move(fetched_));
+  new auto(std::move(started_));
+  new auto(std::move(finished_));
+  new auto(std::move(stamp_));
+  new auto(std::move(fault_));
   if (memory_)
     new Memory(std::move(*memory_));
   (void)communicator_.release();
@@ -89,7 +94,7 @@ llvm::Error CudaExecutor::checkKernels() const {
 
 llvm::Error CudaExecutor::openCommunicator() {
   Communicator *host = options_.communicator;
-  if (!host || host->size() == 1)
+  if (!host || (host->size() == 1 && !deviceOptions_.nccl))
     return llvm::Error::success();
   std::set<unsigned> channels;
   for (const plan::Program &program : plan_.programs())
@@ -106,21 +111,24 @@ llvm::Error CudaExecutor::openCommunicator() {
 }
 
 llvm::Error CudaExecutor::allocate() {
-  auto memory = Memory::create(plan_);
+  auto memory = Memory::create(plan_, communicator());
   if (!memory)
     return memory.takeError();
   memory_.emplace(std::move(*memory));
   uint32_t s = plan_.scalars_buffer();
   if (s >= memory_->buffers().size() || plan_.buffers(s).bytes() < kNumScalars * sizeof(double))
     return userError("scalars buffer: is missing or too small");
-  if (llvm::Error e = scalars_.allocate(kNumScalars * sizeof(double)))
+  scalars_[kRank] = rank();
+  constexpr unsigned kScalarAreas = 4, kInputAreas = 2;
+  if (llvm::Error e = scalarsStaging_.open(kScalarAreas, sizeof scalars_))
     return e;
-  scalars()[kRank] = rank();
   if (llvm::Error e = fault_.allocate(sizeof(FaultRecord)))
     return e;
+  if (llvm::Error e = fetched_.open())
+    return e;
   for (const plan::Input &input : plan_.inputs())
-    if (uint32_t i = input.buffer(); i < memory_->buffers().size() && !staged_.count(i))
-      if (llvm::Error e = staged_[i].memory.allocate(plan_.buffers(i).bytes()))
+    if (uint32_t i = input.buffer(); i < memory_->buffers().size() && !staging_.count(i))
+      if (llvm::Error e = staging_[i].open(kInputAreas, plan_.buffers(i).bytes()))
         return e;
   streams_[0] = std::make_unique<Stream>();
   if (llvm::Error e = streams_[0]->create(/*urgent=*/false))
@@ -220,20 +228,11 @@ llvm::Error CudaExecutor::bindPrograms() {
 
 llvm::Error CudaExecutor::write(uint32_t buffer, uint64_t offset, const void *from, uint64_t bytes) {
   char *to = memory_->buffers()[buffer] + offset;
-  auto staged = staged_.find(buffer);
-  if (staged == staged_.end()) {
-    if (llvm::Error e = check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, first()), "cudaMemcpyAsync"))
-      return e;
-    return streams_[0]->synchronize();
-  }
-  auto &[memory, isUnderWay] = staged->second;
-  if (isUnderWay)
-    if (llvm::Error e = streams_[0]->synchronize())
-      return e;
-  isUnderWay = true;
-  char *pinned = memory.as<char>() + offset;
-  std::memcpy(pinned, from, bytes);
-  return check(cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyDefault, first()), "cudaMemcpyAsync");
+  if (auto staging = staging_.find(buffer); staging != staging_.end())
+    return staging->second.send(to, from, bytes, first());
+  if (llvm::Error e = check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, first()), "cudaMemcpyAsync"))
+    return e;
+  return streams_[0]->synchronize();
 }
 
 llvm::Error CudaExecutor::read(uint32_t buffer, uint64_t offset, void *to, uint64_t bytes) {
@@ -243,15 +242,16 @@ llvm::Error CudaExecutor::read(uint32_t buffer, uint64_t offset, void *to, uint6
   return streams_[0]->synchronize();
 }
 
-llvm::Error CudaExecutor::enqueueFork(Program &program, bool captured) {
-  if (options_.trace)
-    if (llvm::Error e = stamp_.stamp(first(), captured))
-      return e;
-  // Taken anew in each run, also where a graph holds the copy.
-  if (llvm::Error e = check(cudaMemcpyAsync(memory_->buffers()[plan_.scalars_buffer()], scalars_.data(),
-                                            kNumScalars * sizeof(double), cudaMemcpyHostToDevice, first()),
-                            "cudaMemcpyAsync"))
+llvm::Error CudaExecutor::fetch(uint32_t buffer, uint64_t offset, void *to, uint64_t bytes) {
+  if (fetched_.isFull())
+    return read(buffer, offset, to, bytes);
+  if (llvm::Error e = fetched_.fetch(memory_->buffers()[buffer] + offset, to, bytes, first()))
     return e;
+  isBegun_ = true;
+  return finished_.record(first());
+}
+
+llvm::Error CudaExecutor::enqueueFork(Program &program) {
   if (llvm::Error e = started_.record(first()))
     return e;
   for (Stream *stream : program.forks)
@@ -285,7 +285,7 @@ llvm::Error CudaExecutor::leaveTrace(int index) {
 }
 
 llvm::Error CudaExecutor::enqueue(Program &program, bool captured) {
-  if (llvm::Error e = enqueueFork(program, captured))
+  if (llvm::Error e = enqueueFork(program))
     return e;
   for (Issue &issue : program.issues) {
     cudaStream_t stream = issue.stream->get();
@@ -311,9 +311,7 @@ llvm::Error CudaExecutor::enqueue(Program &program, bool captured) {
 
 llvm::Error CudaExecutor::wait() {
   if (!communicator() || !deviceOptions_.nccl)
-    return streams_[0]->synchronize();
-  if (llvm::Error e = finished_.record(first()))
-    return e;
+    return check(cudaEventSynchronize(finished_.get()), "cudaEventSynchronize");
   constexpr unsigned kPollsBetweenChecks = 4096; // some milliseconds
   for (unsigned polls = 1;; ++polls) {
     cudaError_t code = cudaEventQuery(finished_.get());
@@ -329,19 +327,32 @@ llvm::Error CudaExecutor::wait() {
   }
 }
 
-llvm::Error CudaExecutor::failGroup() {
-  isLost_ = communicator() && deviceOptions_.nccl;
-  return groupError(*options_.communicator, Exit::Fault);
-}
-
 llvm::Error CudaExecutor::fail(std::string text) {
   if (!communicator())
     return userError(text, "", Exit::Fault);
   options_.communicator->abort(text);
-  return failGroup();
+  isLost_ = deviceOptions_.nccl;
+  if (isLost_)
+    communicator()->abort();
+  return groupError(*options_.communicator, Exit::Fault);
 }
 
-llvm::Error CudaExecutor::runToEnd(Program &program) {
+llvm::Error CudaExecutor::giveUp(llvm::Error error) {
+  isBegun_ = false;
+  fetched_.forget();
+  if (communicator() && !deviceOptions_.nccl) // others' arrays may still be in use
+    for (auto &[number, stream] : streams_)
+      llvm::consumeError(stream->synchronize());
+  return fail(llvm::toString(std::move(error)));
+}
+
+llvm::Error CudaExecutor::begin(Program &program) {
+  if (options_.trace)
+    if (llvm::Error e = stamp_.record(first()))
+      return e;
+  char *scalars = memory_->buffers()[plan_.scalars_buffer()];
+  if (llvm::Error e = scalarsStaging_.send(scalars, scalars_, sizeof scalars_, first()))
+    return e;
   // The first run is no graph: the driver loads kernels, and communicators find their ways, when they are used first.
   const bool asGraph = program.hasRun && deviceOptions_.graphs && (!communicator() || communicator()->capturable());
   if (asGraph && !program.graph)
@@ -349,24 +360,39 @@ llvm::Error CudaExecutor::runToEnd(Program &program) {
       return e;
   if (llvm::Error e = asGraph ? program.graph.launch(first()) : enqueue(program, /*captured=*/false))
     return e;
-  return wait();
+  program.hasRun = true;
+  return finished_.record(first());
+}
+
+llvm::Error CudaExecutor::start(int index) {
+  assert(index >= 0 && index < int(programs_.size()));
+  if (llvm::Error error = begin(programs_[index]))
+    return giveUp(std::move(error));
+  isBegun_ = true;
+  if (!options_.trace)
+    return llvm::Error::success();
+  if (llvm::Error e = finish())
+    return e;
+  return leaveTrace(index);
+}
+
+llvm::Error CudaExecutor::finish() {
+  if (!isBegun_)
+    return llvm::Error::success();
+  if (llvm::Error error = wait())
+    return giveUp(std::move(error));
+  isBegun_ = false;
+  fetched_.deliver();
+  return takeFault();
 }
 
 llvm::Error CudaExecutor::run(int index) {
-  assert(index >= 0 && index < int(programs_.size()));
-  Program &program = programs_[index];
-  if (llvm::Error error = runToEnd(program)) {
-    if (communicator() && !deviceOptions_.nccl) // nothing enqueued is left waiting: others' arrays may still be in use
-      for (auto &[number, stream] : streams_)
-        llvm::consumeError(stream->synchronize());
-    return fail(llvm::toString(std::move(error)));
-  }
-  program.hasRun = true;
-  for (auto &[buffer, staged] : staged_)
-    staged.isUnderWay = false;
-  if (options_.trace)
-    if (llvm::Error e = leaveTrace(index))
-      return e;
+  if (llvm::Error e = start(index))
+    return e;
+  return finish();
+}
+
+llvm::Error CudaExecutor::takeFault() {
   FaultRecord &fault = *fault_.as<FaultRecord>();
   if (!fault.raised) [[likely]]
     return llvm::Error::success();
@@ -377,6 +403,12 @@ llvm::Error CudaExecutor::run(int index) {
   if (!communicator())
     return userError(text);
   return fail(text);
+}
+
+double CudaExecutor::peakFlops() const {
+  const plan::Attr *precision = findAttr(plan_.options(), "precision");
+  const unsigned sharing = communicator() && !deviceOptions_.nccl ? communicator()->size() : 1;
+  return cuda::peakFlops(device_->name(), precision ? llvm::StringRef(precision->s()) : "fp32") / sharing;
 }
 
 llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan, const ExecutorOptions &options,

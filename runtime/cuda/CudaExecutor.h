@@ -2,6 +2,7 @@
 // The executor on a device: one rank's memory, kernels bound to it, streams, and a graph of each program.
 #pragma once
 
+#include "ir/plan/Scalars.h"
 #include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/Event.h"
 #include "runtime/cuda/Executor.h"
@@ -9,6 +10,7 @@
 #include "runtime/cuda/Kernel.h"
 #include "runtime/cuda/Memory.h"
 #include "runtime/cuda/Pinned.h"
+#include "runtime/cuda/Staging.h"
 #include <map>
 #include <optional>
 
@@ -26,9 +28,13 @@ public:
   llvm::Error write(uint32_t buffer, uint64_t offset, const void *from, uint64_t bytes) override;
   llvm::Error read(uint32_t buffer, uint64_t offset, void *to, uint64_t bytes) override;
   unsigned rank() const override;
-  double *scalars() override { return scalars_.as<double>(); }
+  double *scalars() override { return scalars_; }
   int program(llvm::StringRef name) const override { return programIndex(plan_, name); }
   llvm::Error run(int program) override;
+  llvm::Error start(int program) override;
+  llvm::Error fetch(uint32_t buffer, uint64_t offset, void *to, uint64_t bytes) override;
+  llvm::Error finish() override;
+  double peakFlops() const override;
 
 private:
   struct Issue {
@@ -42,12 +48,6 @@ private:
     std::vector<Stream *> forks; ///< streams with commands but the first
     bool hasRun = false;
     Graph graph;
-  };
-
-  /// What the host has written of an input, on its way to the device.
-  struct Staged {
-    Pinned memory;
-    bool isUnderWay = false; ///< until the next run, at the latest
   };
 
   llvm::Error checkKernels() const;
@@ -64,13 +64,16 @@ private:
   llvm::Error leaveTrace(int index);
   /// Everything that a run of the program enqueues, on the first stream and its forks.
   llvm::Error enqueue(Program &program, bool captured);
-  llvm::Error enqueueFork(Program &program, bool captured);
-  llvm::Error runToEnd(Program &program);
-  /// Until the device has done all; ends where the group has.
+  llvm::Error enqueueFork(Program &program);
+  llvm::Error begin(Program &program);
+  /// Until the device has done what was begun; ends where the group has.
   llvm::Error wait();
+  /// What the kernels found wrong.
+  llvm::Error takeFault();
+  /// After something that stopped between: nothing enqueued is left waiting for others that do not come.
+  llvm::Error giveUp(llvm::Error error);
   /// An error that ends this rank's run, told to the others.
   llvm::Error fail(std::string text);
-  llvm::Error failGroup();
 
   cudaStream_t first() { return streams_.begin()->second->get(); }
   DeviceCommunicator *communicator() const { return communicator_.get(); }
@@ -82,10 +85,15 @@ private:
   std::unique_ptr<Device> device_;
   std::unique_ptr<DeviceCommunicator> communicator_;
   std::optional<Memory> memory_;
-  Pinned scalars_, fault_;           ///< what a run takes over, and what it leaves
-  std::map<uint32_t, Staged> staged_; ///< of inputs, by buffer
+  double scalars_[kNumScalars] = {};
+  Staging scalarsStaging_;              ///< scalars_ of each program that is begun
+  std::map<uint32_t, Staging> staging_; ///< of inputs, by buffer
+  Pinned fault_;                        ///< what a program leaves
+  Fetched fetched_;
   std::map<unsigned, std::unique_ptr<Stream>> streams_; ///< by the plan's number; 0 is always there
-  Event started_, finished_;
+  Event started_;
+  Event finished_;       ///< of all that was begun
+  bool isBegun_ = false; ///< and not finished
   Event stamp_; ///< the start, where there is a trace
   std::map<Stream *, Event> joined_; ///< a stream's last event in a program
   std::vector<std::unique_ptr<Event>> events_;

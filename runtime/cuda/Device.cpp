@@ -28,6 +28,10 @@ public:
     if (llvm::Error e = check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal),
                               "cudaDeviceGetAttribute"))
       return e;
+    cudaDeviceProp properties = {};
+    if (llvm::Error e = check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties"))
+      return e;
+    name_ = properties.name;
     int major = 0, minor = 0;
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal);

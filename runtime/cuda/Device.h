@@ -29,6 +29,7 @@ public:
 
   int ordinal() const { return ordinal_; }
   int multiprocessors() const { return multiprocessors_; }
+  llvm::StringRef name() const { return name_; } ///< "NVIDIA H200"
   cublasLtHandle_t blas() const { return blas_; }
   FaultRecord *fault() const { return fault_; } ///< device memory
   /// Of stream `stream` of a plan (Command.stream): its commands share it, for they run one after another.
@@ -53,6 +54,7 @@ public:
 
 protected:
   int ordinal_ = 0, multiprocessors_ = 0;
+  std::string name_;
   cublasLtHandle_t blas_ = nullptr;
   FaultRecord *fault_ = nullptr;
 

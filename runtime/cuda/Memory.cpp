@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/Memory.h"
 #include "ir/base/Error.h"
+#include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/Device.h"
 #include <algorithm>
 #include <cstring>
@@ -8,13 +9,18 @@
 namespace shardc::cuda {
 
 Memory::Memory(Memory &&other) noexcept
-    : spaces_(std::move(other.spaces_)), buffers_(std::move(other.buffers_)), deviceBytes_(other.deviceBytes_) {
+    : communicator_(other.communicator_), spaces_(std::move(other.spaces_)), buffers_(std::move(other.buffers_)), deviceBytes_(other.deviceBytes_) {
   other.spaces_.clear();
 }
 
 Memory::~Memory() {
   for (const Space &space : spaces_)
-    space.onDevice ? cudaFree(space.data) : cudaFreeHost(space.data);
+    if (!space.onDevice)
+      cudaFreeHost(space.data);
+    else if (communicator_)
+      communicator_->free(space.data);
+    else
+      cudaFree(space.data);
 }
 
 static llvm::Error doesNotFit(const llvm::Twine &place, uint64_t bytes, cudaError_t code) {
@@ -34,7 +40,7 @@ llvm::Error Memory::allocate(const plan::Space &space, int index) {
   const bool onDevice = space.kind() == plan::Space::DEVICE;
   void *data = nullptr;
   if (onDevice) {
-    if (cudaError_t code = cudaMalloc(&data, bytes); code != cudaSuccess)
+    if (cudaError_t code = communicator_ ? communicator_->allocate(&data, bytes) : cudaMalloc(&data, bytes); code != cudaSuccess)
       return doesNotFit(place, bytes, code);
     spaces_.push_back({static_cast<char *>(data), bytes, true});
     deviceBytes_ += bytes;
@@ -48,7 +54,7 @@ llvm::Error Memory::allocate(const plan::Space &space, int index) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Memory> Memory::create(const plan::Plan &plan) {
+llvm::Expected<Memory> Memory::create(const plan::Plan &plan, DeviceCommunicator *communicator) {
   for (const plan::Buffer &buffer : plan.buffers()) {
     auto bad = [&](const llvm::Twine &what) { return userError("buffer " + buffer.name() + ": " + what); };
     if (buffer.space() >= uint32_t(plan.spaces_size()))
@@ -59,7 +65,7 @@ llvm::Expected<Memory> Memory::create(const plan::Plan &plan) {
     if (buffer.offset() % kAlignment)
       return bad("offset: got " + llvm::Twine(buffer.offset()) + ", wanted a multiple of " + llvm::Twine(kAlignment));
   }
-  Memory memory;
+  Memory memory(communicator);
   for (int i = 0; i < plan.spaces_size(); ++i)
     if (llvm::Error e = memory.allocate(plan.spaces(i), i))
       return e;

@@ -8,11 +8,14 @@
 
 namespace shardc::cuda {
 
+class DeviceCommunicator;
+
 /// Device memory, or pinned host memory for spaces that are no device's; zero at first. A plan is untrusted: buffers outside their
 /// space are errors. What does not fit is an error with exit code 3.
 class Memory {
 public:
-  static llvm::Expected<Memory> create(const plan::Plan &plan);
+  /// `communicator`: gives the memory of the device, and outlives this; null: the device itself.
+  static llvm::Expected<Memory> create(const plan::Plan &plan, DeviceCommunicator *communicator);
   Memory(Memory &&other) noexcept;
   ~Memory();
 
@@ -28,9 +31,10 @@ private:
     uint64_t bytes;
     bool onDevice;
   };
-  Memory() = default;
+  explicit Memory(DeviceCommunicator *communicator) : communicator_(communicator) {}
   llvm::Error allocate(const plan::Space &space, int index);
 
+  DeviceCommunicator *communicator_;
   std::vector<Space> spaces_;
   std::vector<char *> buffers_;
   uint64_t deviceBytes_ = 0;

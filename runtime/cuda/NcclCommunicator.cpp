@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <nccl.h>
 #include <thread>
+#include <utility>
 
 namespace shardc::cuda {
 namespace {
@@ -45,16 +46,52 @@ ncclDataType_t typeOf(DType dtype) {
   return ncclUint8;
 }
 
+/// What `allocate` gave, and every rank has alike.
+struct Registered {
+  void *memory;
+  uint64_t bytes;
+};
+
+struct Member {
+  ncclComm_t comm = nullptr;
+  std::vector<ncclWindow_t> windows; ///< of all arrays
+};
+
+/// A communicator on its way. Shared with the thread that makes it, which may be left behind.
+struct Meeting {
+  Member member;
+  ncclResult_t code = ncclSuccess;
+  const char *call = "";
+  std::atomic<bool> isOver = false;
+
+  /// Waits for all ranks, perhaps for one that has died.
+  void hold(int device, const ncclUniqueId &id, int size, int rank, llvm::ArrayRef<Registered> arrays) {
+    cudaSetDevice(device);
+    call = "ncclCommInitRank";
+    code = ncclCommInitRank(&member.comm, size, id, rank);
+    for (const Registered &array : arrays) {
+      if (code != ncclSuccess)
+        break;
+      call = "ncclCommWindowRegister";
+      code = ncclCommWindowRegister(member.comm, array.memory, array.bytes, &member.windows.emplace_back(nullptr),
+                                    NCCL_WIN_COLL_SYMMETRIC);
+    }
+    isOver = true;
+  }
+};
+
 class NcclCommunicator final : public DeviceCommunicator {
 public:
   NcclCommunicator(Communicator &host, llvm::ArrayRef<unsigned> channels)
       : DeviceCommunicator(host.rank(), host.size()), host_(host), channels_(channels.begin(), channels.end()) {}
 
-  ~NcclCommunicator() override {
-    for (ncclComm_t comm : comms_)
-      if (comm)
-        ncclCommDestroy(comm);
+  cudaError_t allocate(void **memory, uint64_t bytes) override {
+    if (ncclMemAlloc(memory, bytes) != ncclSuccess) // what else could it be
+      return cudaErrorMemoryAllocation;
+    arrays_.push_back({*memory, bytes});
+    return cudaSuccess;
   }
+  void free(void *memory) override { ncclMemFree(memory); }
 
   llvm::Error connect() override {
     for (unsigned channel : channels_) {
@@ -64,16 +101,44 @@ public:
           return e;
       if (!host_.broadcast(/*channel=*/0, &id, sizeof id, /*root=*/0))
         return groupError(host_, Exit::Fault);
-      if (llvm::Error e = meet(id, comms_[channel]))
+      if (llvm::Error e = meet(id, members_[channel]))
         return e;
     }
     return llvm::Error::success();
   }
 
+  void disconnect() override {
+    for (Member &member : members_) {
+      ncclComm_t comm = std::exchange(member.comm, nullptr);
+      if (!comm)
+        continue;
+      for (ncclWindow_t window : member.windows)
+        ncclCommWindowDeregister(comm, window);
+      ncclCommDestroy(comm);
+    }
+  }
+
+  void abort() override {
+    constexpr auto kPatience = std::chrono::seconds(2);
+    // Its kernels see a flag that is raised first. What comes then may wait for graphs that nobody destroys: left behind.
+    auto left = std::make_shared<std::atomic<int>>(0);
+    for (Member &member : members_)
+      if (ncclComm_t comm = std::exchange(member.comm, nullptr)) {
+        ++*left;
+        std::thread([left, comm] {
+          ncclCommAbort(comm);
+          --*left;
+        }).detach();
+      }
+    for (auto end = std::chrono::steady_clock::now() + kPatience; *left && std::chrono::steady_clock::now() < end;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
   bool capturable() const override { return true; }
 
   llvm::Error poll() override {
-    for (ncclComm_t comm : comms_) {
+    for (const Member &member : members_) {
+      ncclComm_t comm = member.comm;
       ncclResult_t state = ncclSuccess;
       if (comm)
         if (llvm::Error e = check(ncclCommGetAsyncError(comm, &state), "ncclCommGetAsyncError", comm))
@@ -85,48 +150,41 @@ public:
   }
 
   llvm::Error allGather(unsigned channel, const void *slice, void *whole, int64_t n, DType dtype, cudaStream_t stream) override {
-    ncclComm_t comm = comms_[channel];
+    ncclComm_t comm = members_[channel].comm;
     return check(ncclAllGather(slice, whole, size_t(n), typeOf(dtype), comm, stream), "ncclAllGather", comm);
   }
   llvm::Error reduceScatter(unsigned channel, const void *whole, void *slice, int64_t n, DType dtype,
                             cudaStream_t stream) override {
-    ncclComm_t comm = comms_[channel];
+    ncclComm_t comm = members_[channel].comm;
     return check(ncclReduceScatter(whole, slice, size_t(n), typeOf(dtype), ncclSum, comm, stream), "ncclReduceScatter", comm);
   }
   llvm::Error allReduce(unsigned channel, void *data, int64_t n, DType dtype, cudaStream_t stream) override {
-    ncclComm_t comm = comms_[channel];
+    ncclComm_t comm = members_[channel].comm;
     return check(ncclAllReduce(data, data, size_t(n), typeOf(dtype), ncclSum, comm, stream), "ncclAllReduce", comm);
   }
 
 private:
-  /// NCCL waits for all ranks, perhaps for one that has died: on a thread that can be left behind.
-  llvm::Error meet(const ncclUniqueId &id, ncclComm_t &comm) {
-    struct Meeting {
-      ncclComm_t comm = nullptr;
-      ncclResult_t code = ncclSuccess;
-      std::atomic<bool> isOver = false;
-    };
+  llvm::Error meet(const ncclUniqueId &id, Member &member) {
     int device = 0;
     if (llvm::Error e = check(cudaGetDevice(&device), "cudaGetDevice"))
       return e;
     auto meeting = std::make_shared<Meeting>();
-    std::thread([meeting, id, device, size = int(size()), rank = int(rank())] {
-      cudaSetDevice(device);
-      meeting->code = ncclCommInitRank(&meeting->comm, size, id, rank);
-      meeting->isOver = true;
+    std::thread([meeting, id, device, size = int(size()), rank = int(rank()), arrays = arrays_] {
+      meeting->hold(device, id, size, rank, arrays);
     }).detach();
     while (!meeting->isOver) {
       if (host_.aborted())
         return groupError(host_, Exit::Fault);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    comm = meeting->comm;
-    return check(meeting->code, "ncclCommInitRank");
+    member = meeting->member;
+    return check(meeting->code, meeting->call);
   }
 
   Communicator &host_;
   std::vector<unsigned> channels_;
-  ncclComm_t comms_[Communicator::kChannels] = {}; ///< by channel
+  std::vector<Registered> arrays_;
+  Member members_[Communicator::kChannels]; ///< by channel
 };
 
 } // namespace

@@ -202,6 +202,16 @@ TEST_P(CudaRanks, TrainAsPlainLoopsDo) {
   }
 }
 
+/// A group of one: the same graphs, registered memory and ends as with more.
+TEST(CudaNccl, TrainsAsOneRankAlone) {
+  SHARDC_NEEDS_DEVICE();
+  for (const RankPlan &p : {slicedPlan(1), inPlacePlan(1)}) {
+    std::vector<float> alone = train(p, 20, /*graphs=*/true);
+    EXPECT_EQ(train(p, 20, /*graphs=*/true, /*nccl=*/true), alone);
+    EXPECT_EQ(train(p, 20, /*graphs=*/false, /*nccl=*/true), alone) << "without graphs";
+  }
+}
+
 /// Threads, each with a device of its own: with two ranks a sum has one order only.
 TEST(CudaNccl, TrainsAsRanksThatShareADevice) {
   if (cuda::deviceCount() < 2)
@@ -258,6 +268,61 @@ TEST(CudaExecutor, TrainsTheSmallPlanAsTheHostDoes) {
   EXPECT_EQ(floats(**device, kLoss, 1), floats(*host, kLoss, 1));
   EXPECT_EQ((*device)->buffer(kX), nullptr);
   EXPECT_EQ((*device)->program("nothing"), -1);
+}
+
+// What was begun runs in order, with scalars and inputs of its time, and `fetch` sees what lay there between.
+TEST(CudaExecutor, WorksOnWhileTheHostGoesOn) {
+  SHARDC_NEEDS_DEVICE();
+  const plan::Plan plan = smallPlan();
+  constexpr int kSteps = 12;
+  std::vector<float> losses[2], left[2];
+  for (bool ahead : {false, true}) {
+    auto executor = cuda::createExecutor(plan, {}, {});
+    if (!executor)
+      GTEST_SKIP() << llvm::toString(executor.takeError());
+    Executor &x = **executor;
+    const float w[6] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5};
+    llvm::cantFail(x.write(kParameters, 0, w, sizeof w));
+    std::vector<float> &loss = losses[ahead];
+    loss.resize(kSteps);
+    for (int step = 0; step < kSteps; ++step) {
+      float row[6];
+      for (int i = 0; i < 6; ++i)
+        row[i] = float((step * 7 + i * 3) % 11) / 8;
+      llvm::cantFail(x.write(kX, 0, row, sizeof row));
+      x.scalars()[kLearningRate] = 0.125 / (step + 1);
+      for (const char *program : {"train", "update"})
+        llvm::cantFail(ahead ? x.start(x.program(program)) : x.run(x.program(program)));
+      llvm::cantFail(x.fetch(kLoss, 0, &loss[step], 4));
+      if (!ahead || step % 5 == 4)
+        llvm::cantFail(x.finish());
+    }
+    llvm::cantFail(x.finish());
+    llvm::cantFail(x.finish()); // nothing is left to do
+    left[ahead] = floats(x, kParameters, 6);
+  }
+  EXPECT_EQ(losses[1], losses[0]);
+  EXPECT_EQ(left[1], left[0]);
+}
+
+// From the first replay on.
+TEST(CudaExecutor, TakesNoMoreMemory) {
+  SHARDC_NEEDS_DEVICE();
+  if (std::string names = missing({"fused", "reduce_sum"}); !names.empty())
+    GTEST_SKIP() << "no kernels:" << names;
+  const RankPlan p = inPlacePlan(1);
+  auto executor = llvm::cantFail(cuda::createExecutor(p.plan, {}, {}));
+  Executor &x = *executor;
+  setParameters(p, x);
+  uint64_t taken = 0;
+  for (int step = 0; step < 40; ++step) {
+    setInputs(p, x, step);
+    for (const char *program : {"train", "update"})
+      llvm::cantFail(x.run(x.program(program)));
+    if (step == 1)
+      taken = cuda::takenBeyond(0);
+  }
+  EXPECT_EQ(cuda::takenBeyond(0), taken);
 }
 
 TEST(CudaExecutor, MemoryIsZeroAtFirstAndKeepsConstants) {

@@ -141,6 +141,9 @@ public:
     return llvm::Error::success();
   }
 
+  double peakFlops() const override { return peak; }
+
+  double peak = 0;
   bool onDevice = false;    ///< its memory can only be read and written
   bool deviceError = false; ///< each of which fails
   int64_t updates = 0, nanAtStep = -1, failAtStep = -1;

@@ -60,6 +60,21 @@ struct TrainerTest : testing::Test {
   }
 };
 
+TEST_F(TrainerTest, SaysHowMuchOfTheDeviceItUses) {
+  for (plan::Program &program : *plan.mutable_programs()) {
+    if (program.name() == "train" || program.name() == "update")
+      program.add_commands()->set_flops(program.name() == "train" ? 4e3 : 2e3);
+  }
+  executor.peak = 1e9;
+  llvm::cantFail(run());
+  for (const StepReport &report : reports)
+    EXPECT_NEAR(report.mfu * 1e9 * report.milliseconds * 1e-3, 6e3, 1e-3);
+  executor.peak = 0; // nobody knows
+  reports.clear();
+  llvm::cantFail(run());
+  EXPECT_EQ(reports[0].mfu, 0);
+}
+
 TEST_F(TrainerTest, FollowsTheFormulas) {
   options.outputDir = folder.path("out");
   options.dumpGradients = folder.path("g.safetensors");

@@ -134,6 +134,53 @@ class TrainRanks(unittest.TestCase):
         for name in "model.safetensors",:
             self.assertEqual(*(open(f"{self.path(k)}/{name}", "rb").read() for k in ("threads", "processes")))
 
+    def children(self, process):
+        return [int(pid) for pid in open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()]
+
+    def start_own(self, ranks, out):
+        """One process, which starts the others itself; returns it and those, when all train."""
+        process = subprocess.Popen(self.command(self.plan(ranks, 3), "--processes", "--output-dir", out, "--quiet", steps=10 ** 6), env=environment(),
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.wait_for_steps(out, 2, [process])
+        children = self.children(process)
+        self.assertEqual(len(children), ranks)
+        return process, children
+
+    def assert_gone(self, pids, seconds):
+        end = time.time() + seconds
+        while any(os.path.exists(f"/proc/{pid}") and " Z " not in open(f"/proc/{pid}/stat").read() for pid in pids):
+            self.assertLess(time.time(), end, "a rank is left")
+            time.sleep(0.1)
+
+    def test_own_processes_are_like_threads(self):
+        plan = self.plan(4, 3)
+        self.train(plan, "--output-dir", self.path("threads"), "--eval-data", DATA, "--quiet")
+        r = self.train(plan, "--output-dir", self.path("processes"), "--eval-data", DATA, "--processes")
+        self.assertEqual(r.stdout.count("train_loss"), 1)
+        self.assertEqual(self.losses(self.path("processes")), self.losses(self.path("threads")))
+        r = self.train(plan, "--processes", "--weights", "none.safetensors", code=1)
+        self.assertEqual(r.stderr.count("shardc: error"), 1, r.stderr)   # before any rank is started
+
+    def test_one_of_its_processes_is_killed(self):
+        process, children = self.start_own(3, self.path("out"))
+        os.kill(children[1], signal.SIGKILL)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 4, err)
+        self.assertIn("shardc: error: rank 1: its process ended", err)
+        self.assert_gone(children, 0)
+
+    def test_stops_its_processes(self):
+        out = self.path("out")
+        process, children = self.start_own(2, out)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(json.load(open(f"{out}/train_results.json"))["global_step"], len(self.losses(out)))
+        process, children = self.start_own(2, self.path("out2"))
+        process.kill()
+        process.communicate(timeout=30)
+        self.assert_gone(children, 30)
+
     def test_processes_check_races(self):
         ends = self.finish(self.start([self.plan(2, 3)] * 2, "--check-races", "--output-dir", self.path("out"), "--quiet"))
         self.assertEqual([code for code, _, _ in ends], [0] * 2, ends)

@@ -124,7 +124,9 @@ class Train(unittest.TestCase):
         out = self.path("out")
         r = self.train("--output-dir", out, "--learning-rate", "1e-3", "--warmup-steps", "2", steps=4)
         lines = [json.loads(line) for line in open(f"{out}/log.jsonl")]
-        self.assertEqual([list(line) for line in lines], [["step", "loss", "learning_rate", "grad_norm", "step_ms", "samples_per_second"]] * 4)
+        self.assertEqual([list(line) for line in lines], [["step", "loss", "learning_rate", "grad_norm", "step_ms", "samples_per_second", "tokens_per_second"]] * 4)
+        for line in lines:      # as many as input_ids has elements in each row
+            self.assertAlmostEqual(line["tokens_per_second"] / line["samples_per_second"], self.golden["src"], delta=0.01 * self.golden["src"])
         self.assertEqual([line["step"] for line in lines], [1, 2, 3, 4])
         self.assertEqual([line["learning_rate"] for line in lines], [0, 5e-4, 1e-3, 5e-4])
         self.assertIn("train_loss", r.stdout)

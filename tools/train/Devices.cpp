@@ -33,7 +33,9 @@ llvm::Expected<std::unique_ptr<Executor>> createCuda(const plan::Plan &plan, con
 }
 
 uint64_t takenBeyond(uint64_t arenas) { return cuda::takenBeyond(arenas); }
+unsigned countDevices() { return unsigned(cuda::deviceCount()); }
 #else
+unsigned countDevices() { return 0; }
 uint64_t takenBeyond(uint64_t) { return 0; }
 
 llvm::Error checkCuda() {
@@ -60,15 +62,44 @@ llvm::Expected<DeviceKind> chooseDevice(llvm::StringRef flag, const plan::Plan &
   return DeviceKind::Cuda;
 }
 
-std::string describeMemory(const plan::Plan &plan, unsigned ranks) {
-  uint64_t arenas = 0;
+unsigned cudaDevices() { return countDevices(); }
+
+static uint64_t deviceBytes(const plan::Plan &plan) {
+  uint64_t bytes = 0;
   for (const plan::Space &space : plan.spaces())
-    arenas += space.kind() == plan::Space::DEVICE ? space.bytes() : 0;
-  std::string text;
-  llvm::raw_string_ostream(text) << "device memory: " << formatSize(arenas) << " for the plan"
-                                 << (ranks > 1 ? " of each rank, " : ", ") << formatSize(takenBeyond(arenas * ranks))
-                                 << " beside it";
-  return text;
+    bytes += space.kind() == plan::Space::DEVICE ? space.bytes() : 0;
+  return bytes;
+}
+
+static llvm::Error doesNotFit(uint64_t budget, uint64_t arena, uint64_t beside, const char *what) {
+  return userError("--memory: does not fit: got " + formatSize(budget) + ", wanted " + formatSize(arena + beside) + ": " +
+                       formatSize(arena) + " for the plan, " + formatSize(beside) + " beside it" + what,
+                   "compile the plan for a smaller batch or with a higher --zero, or allow more", Exit::DoesNotFit);
+}
+
+llvm::Error checkMemory(const plan::Plan &plan, uint64_t budget) {
+  const uint64_t arena = deviceBytes(plan);
+  if (budget == 0 || arena + plan.floor_bytes() <= budget)
+    return llvm::Error::success();
+  return doesNotFit(budget, arena, plan.floor_bytes(), " by its machine");
+}
+
+MemoryUse memoryUse(const plan::Plan &plan, unsigned ranks) {
+  const uint64_t arena = deviceBytes(plan);
+  return {arena, takenBeyond(arena * ranks), ranks};
+}
+
+std::string describe(const MemoryUse &use) {
+  return "device memory: " + formatSize(use.plan) + " for the plan" + (use.ranks > 1 ? " of each rank, " : ", ") +
+         formatSize(use.beside) + " beside it";
+}
+
+llvm::Error checkMemory(const plan::Plan &plan, uint64_t budget, const MemoryUse &use) {
+  constexpr uint64_t kTolerance = uint64_t(64) << 20;
+  const uint64_t beside = use.beside / use.ranks;
+  if (budget == 0 || beside <= plan.floor_bytes() + kTolerance || use.plan + beside <= budget)
+    return llvm::Error::success();
+  return doesNotFit(budget, use.plan, beside, " as measured");
 }
 
 llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan, Communicator &communicator,

@@ -25,8 +25,23 @@ struct RankDevice {
 llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan, Communicator &communicator,
                                                          const RankDevice &device);
 
-/// "device memory: 1.2 GiB for the plan, 530 MiB beside it". Requires: a CUDA device, on which `ranks` ranks of this process are;
-/// the calling thread has made one.
-std::string describeMemory(const plan::Plan &plan, unsigned ranks);
+/// How many CUDA devices this process sees.
+unsigned cudaDevices();
+
+/// An error (exit code 3) where a rank of the plan takes more than `budget` bytes by what the plan says. 0: any.
+llvm::Error checkMemory(const plan::Plan &plan, uint64_t budget);
+
+/// Device memory as it is, when all that a step needs is there.
+struct MemoryUse {
+  uint64_t plan = 0;   ///< bytes of a rank's spaces
+  uint64_t beside = 0; ///< what is taken beyond those of all ranks
+  unsigned ranks = 1;  ///< that share the device
+};
+/// Requires: a CUDA device, which `ranks` ranks of this process share; the calling thread has made one.
+MemoryUse memoryUse(const plan::Plan &plan, unsigned ranks);
+/// "device memory: 1.20 GiB for the plan, 530 MiB beside it".
+std::string describe(const MemoryUse &use);
+/// An error (exit code 3) where what lies beside the plan's memory is more than the plan said, by 64 MiB or more, and breaks the budget.
+llvm::Error checkMemory(const plan::Plan &plan, uint64_t budget, const MemoryUse &use);
 
 } // namespace shardc

@@ -97,6 +97,12 @@ cl::opt<std::string>
 cl::opt<unsigned>
     ranksFlag("ranks", cl::value_desc("N"), cl::cat(machineCategory),
               cl::desc("data-parallel ranks; default, and nothing else: as in the plan"));
+cl::opt<bool> processesFlag("processes", cl::cat(machineCategory),
+                            cl::desc("each rank is a process of its own on this host, as under torchrun; default: where there is a CUDA "
+                                     "device for each. Else ranks are threads, on CUDA of one device"));
+cl::opt<Size> memoryFlag("memory", cl::cat(machineCategory),
+                         cl::desc("what a rank may take of its device: the plan's memory, and what libraries and driver take beside it. "
+                                  "Where that does not fit, exit code 3 before the first step; default: any"));
 cl::opt<std::string> traceFlag("trace", cl::value_desc("FILE.json"), cl::cat(outputCategory),
                                cl::desc("when each command of rank 0 ran in the last step, and should have: for Perfetto; a "
                                         "table by kernel goes to stderr"));
@@ -232,9 +238,12 @@ llvm::Expected<TrainFlags> parseFlags(int argc, char **argv) {
   TrainFlags flags;
   flags.planPath = planFlag;
   flags.device = deviceFlag;
+  flags.arguments = llvm::ArrayRef<const char *>(argv, size_t(argc));
   flags.cudaGraphs = !noGraphsFlag;
   if (tuningFlag.getNumOccurrences())
     flags.tuning = tuningFlag == "off" ? std::string() : tuningFlag.getValue();
+  flags.processes = processesFlag;
+  flags.memory = uint64_t(memoryFlag.getValue().bytes);
   flags.trace = traceFlag;
   flags.checkRaces = checkRacesFlag;
   flags.weights = {planFlag, weightsFlag, *deviation, seedFlag};

@@ -9,12 +9,15 @@
 namespace shardc {
 
 struct TrainFlags {
+  llvm::ArrayRef<const char *> arguments; ///< all of them
   std::string planPath;
   TrainOptions train;
   WeightsOptions weights;
   std::string device;      ///< --device as given; "": as the plan says
   bool cudaGraphs = true;
   std::optional<std::string> tuning = std::nullopt; ///< file; "": none
+  bool processes = false;  ///< each rank shall be a process of its own
+  uint64_t memory = 0;     ///< bytes that a rank may take on its device; 0: any
   std::string trace;       ///< file; "": none
   bool checkRaces = false;
 };

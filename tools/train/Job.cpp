@@ -10,8 +10,11 @@
 #include "tools/common/CommandLine.h"
 #include "tools/train/Devices.h"
 #include "tools/train/Groups.h"
+#include "tools/train/LastResort.h"
 #include "tools/train/Progress.h"
+#include "tools/train/Spawn.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 #include <thread>
@@ -35,6 +38,8 @@ struct Job {
   llvm::Error open();
   llvm::Expected<std::unique_ptr<Executor>> createExecutor(Communicator &communicator, Communicator *shadow);
   llvm::Error runRank(Communicator &communicator, Communicator *shadow);
+  llvm::Error warmUp(Trainer &trainer, Communicator &communicator, bool isFirst);
+  bool wantsProcesses() const;
   llvm::Expected<TrainResults> train(Trainer &trainer, bool isRoot);
 };
 
@@ -50,6 +55,8 @@ llvm::Error Job::open() {
   if (!chosen)
     return chosen.takeError();
   device = *chosen;
+  if (llvm::Error error = checkMemory(plan, flags.memory))
+    return error;
   if (!flags.trace.empty()) {
     trace.emplace(plan);
     if (llvm::Error error = checkWritable(flags.trace, 0))
@@ -67,6 +74,32 @@ llvm::Error Job::open() {
     return found.takeError();
   weights.emplace(std::move(*found));
   return llvm::Error::success();
+}
+
+/// Ranks as processes, each with a device, talk by NCCL; as threads they share the first.
+bool Job::wantsProcesses() const {
+  if (launch || plan.ranks() <= 1)
+    return false;
+  if (flags.processes || device != DeviceKind::Cuda)
+    return flags.processes;
+  unsigned devices = cudaDevices();
+  if (devices < plan.ranks())
+    notes() << plan.ranks() << " ranks share one device: got " << devices << " of them\n";
+  return devices >= plan.ranks();
+}
+
+llvm::Expected<JobResults> startProcesses(const TrainFlags &flags, unsigned ranks) {
+  SpawnOptions options;
+  options.program = llvm::sys::fs::getMainExecutable(flags.arguments[0], reinterpret_cast<void *>(&runJob));
+  options.arguments = flags.arguments;
+  options.ranks = ranks;
+  auto code = spawnRanks(options);
+  if (!code)
+    return code.takeError();
+  JobResults results;
+  results.isRoot = false;
+  results.exitCode = *code;
+  return results;
 }
 
 void noteInitialised(llvm::ArrayRef<std::string> names) {
@@ -102,9 +135,10 @@ llvm::Error Job::runRank(Communicator &communicator, Communicator *shadow) {
     return error;
 
   bool isRoot = communicator.rank() == 0, isFirst = launch || isRoot; // of this process
+  if (device == DeviceKind::Cuda)
+    if (llvm::Error error = warmUp(**trainer, communicator, isFirst))
+      return error;
   if (isRoot) {
-    if (device == DeviceKind::Cuda)
-      notes() << describeMemory(plan, launch ? 1 : communicator.size()) << '\n';
     noteInitialised(weights->initialised());
     for (const std::string &note : data->notes)
       notes() << note << '\n';
@@ -115,8 +149,24 @@ llvm::Error Job::runRank(Communicator &communicator, Communicator *shadow) {
   if (!trained)
     return trained.takeError();
   if (isFirst)
-    results = {*trained, isRoot};
+    results = {*trained, isRoot, std::nullopt};
   return llvm::Error::success();
+}
+
+/// Whether all that is there in a step fits is known when it is there.
+llvm::Error Job::warmUp(Trainer &trainer, Communicator &communicator, bool isFirst) {
+  if (llvm::Error error = trainer.warmUp())
+    return error;
+  if (llvm::Error error = waitForAll(communicator))
+    return error;
+  if (isFirst) {
+    MemoryUse use = memoryUse(plan, launch ? 1 : communicator.size());
+    if (communicator.rank() == 0)
+      notes() << describe(use) << '\n';
+    if (llvm::Error error = checkMemory(plan, flags.memory, use))
+      return error;
+  }
+  return waitForAll(communicator);
 }
 
 llvm::Expected<TrainResults> Job::train(Trainer &trainer, bool isRoot) {
@@ -166,6 +216,11 @@ llvm::Expected<JobResults> runJob(const TrainFlags &flags, const std::atomic<boo
       return error;
   if (llvm::Error error = job.open()) // the other processes learn why they need not wait
     return job.launch ? abortGroup(*groups.ranks[0], std::move(error)) : std::move(error);
+  if (job.wantsProcesses()) {
+    const unsigned ranks = job.plan.ranks();
+    job.weights.reset(), job.data.reset(); // they open their own
+    return startProcesses(flags, ranks);
+  }
   if (!job.launch)
     groups = makeLocalGroups(job.plan.ranks(), flags.checkRaces);
   auto runRank = [&](Communicator &communicator) {
@@ -174,6 +229,9 @@ llvm::Expected<JobResults> runJob(const TrainFlags &flags, const std::atomic<boo
     llvm::Error error = job.runRank(communicator, shadow);
     return error && shadow ? abortGroup(*shadow, std::move(error)) : std::move(error);
   };
+  std::optional<LastResort> lastResort;
+  if (job.launch)
+    lastResort.emplace(*groups.ranks[0]);
   if (llvm::Error error = runRanks(groups.ranks, runRank))
     return error;
   return job.results;

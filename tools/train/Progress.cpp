@@ -3,6 +3,7 @@
 #include "tools/common/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cstring>
 #include <unistd.h>
 
 namespace shardc {
@@ -35,11 +36,15 @@ void Progress::step(const StepReport &report, int64_t totalSteps) {
   shown_ = now;
   double seconds = std::chrono::duration<double>(now - start_).count();
   double left = seconds / double(report.step) * double(totalSteps - report.step);
-  char line[192];
+  char line[256], rates[64] = "";
+  if (report.tokensPerSecond > 0)
+    snprintf(rates, sizeof rates, "  %.0f tokens/s", report.tokensPerSecond);
+  if (report.mfu > 0)
+    snprintf(rates + std::strlen(rates), sizeof rates - std::strlen(rates), "  MFU %.1f %%", 100 * report.mfu);
   snprintf(line, sizeof line,
-           "step %lld/%lld %3d%%  loss %.4f  lr %.2e  norm %.3g  %.1f samples/s  %s left",
+           "step %lld/%lld %3d%%  loss %.4f  lr %.2e  norm %.3g  %.1f samples/s%s  %s left",
            (long long)report.step, (long long)totalSteps, int(100 * report.step / totalSteps),
-           report.loss, report.learningRate, report.gradNorm, report.samplesPerSecond,
+           report.loss, report.learningRate, report.gradNorm, report.samplesPerSecond, rates,
            formatTime(left).c_str());
   if (isTerminal_)
     llvm::errs() << '\r' << line << "\x1b[K";

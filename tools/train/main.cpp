@@ -56,6 +56,8 @@ int run(int argc, char **argv) {
       std::_Exit(code);
     return code;
   }
+  if (results->exitCode)
+    return *results->exitCode;
   if (results->isRoot)
     printResults(results->train);
   int code = reportAndExitCode(llvm::Error::success());
