@@ -7,8 +7,8 @@
 namespace shardc {
 
 struct StepWork {
-  /// Of all ranks and micro-steps: elements of the first input that holds indices into a table (input_ids; targets, which may be
-  /// ignored, do not count), padding included. 0: no such input.
+  /// Of all ranks and micro-steps: elements of the first input that holds indices into a table
+  /// (input_ids; targets, which may be ignored, do not count), padding included. 0: no such input.
   double tokens = 0;
   /// Of one rank, all its micro-steps and the update, as the plan counts them.
   double flops = 0;

@@ -68,6 +68,8 @@ private:
   llvm::Error begin(Program &program);
   /// Until the device has done what was begun; ends where the group has.
   llvm::Error wait();
+  /// An error of communication may be another rank's end, of which the group hears soon: then that is the cause.
+  llvm::Error causeOf(llvm::Error error) const;
   /// What the kernels found wrong.
   llvm::Error takeFault();
   /// After something that stopped between: nothing enqueued is left waiting for others that do not come.

@@ -30,6 +30,9 @@ llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan,
 /// "" where there is a device; else why not, in a few words.
 std::string whyNoDevice();
 int deviceCount();
+/// Of the calling thread's device: "NVIDIA H200", and all its memory.
+std::string deviceName();
+uint64_t deviceBytes();
 
 /// Bytes of the calling thread's device that are taken, by any process, beyond `arenas`: what this process's plans have.
 uint64_t takenBeyond(uint64_t arenas);

@@ -23,7 +23,9 @@ llvm::Error Staging::send(void *to, const void *from, uint64_t bytes, cudaStream
       return e;
   area.isUsed = true;
   std::memcpy(area.memory.data(), from, bytes);
-  if (llvm::Error e = check(cudaMemcpyAsync(to, area.memory.data(), bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync"))
+  if (llvm::Error e =
+          check(cudaMemcpyAsync(to, area.memory.data(), bytes, cudaMemcpyDefault, stream),
+                "cudaMemcpyAsync"))
     return e;
   return area.sent.record(stream);
 }

@@ -9,12 +9,14 @@
 
 namespace shardc::cuda {
 
-/// From host to device through areas of pinned memory, in turn: what is sent may be written over at once.
+/// From host to device through areas of pinned memory, in turn: what is sent may be written over at
+/// once.
 class Staging {
 public:
   /// So many areas of `bytes`: `send` waits only where all are under way.
   llvm::Error open(unsigned areas, uint64_t bytes);
-  /// [from, from + bytes) comes to device memory `to` behind what is on the stream. Requires: not more bytes than an area has.
+  /// [from, from + bytes) comes to device memory `to` behind what is on the stream. Requires: not
+  /// more bytes than an area has.
   llvm::Error send(void *to, const void *from, uint64_t bytes, cudaStream_t stream);
 
 private:
@@ -33,7 +35,8 @@ public:
   static constexpr unsigned kMost = 64, kBytes = 8;
   llvm::Error open() { return memory_.allocate(kMost * kBytes); }
   bool isFull() const { return wanted_.size() == kMost; }
-  /// `bytes` of device memory `from`, as they are behind what is on the stream; for `deliver`. Requires: not full, at most kBytes.
+  /// `bytes` of device memory `from`, as they are behind what is on the stream; for `deliver`.
+  /// Requires: not full, at most kBytes.
   llvm::Error fetch(const void *from, void *to, uint64_t bytes, cudaStream_t stream);
   /// Requires: the streams have come so far.
   void deliver();

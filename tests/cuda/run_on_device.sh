@@ -79,8 +79,11 @@ else
 fi
 row same-bits "$python" tests/cuda/same_bits.py "$bin" tests/models/tiny-t5/ts17-loss.onnx tests/models/tiny-deberta/ts17-logits.onnx
 if ((gpus >= 2)); then
-  row golden-2-gpus golden --settings adamw,sgd-momentum --ranks 2 --zero 0,1,2,3 --accumulate 1,2 --processes
+  row two-gpus bash tests/cuda/two_gpus.sh "$bin"
+else
+  row nccl-on-one-gpu "$python" tests/cuda/nccl_ranks.py "$bin" tests/models/tiny-t5/ts17-loss.onnx --one-gpu --zero 1,3 --accumulate 2
 fi
+row calibrate "$bin/shardc-train" --calibrate "$out/machine.json" --device cuda
 if [[ -x $bin/shardc-cuda-times ]]; then
   row times "$bin/shardc-cuda-times"
 fi

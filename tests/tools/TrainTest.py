@@ -192,8 +192,37 @@ class Train(unittest.TestCase):
         self.assertLessEqual(len(measured), plan["commands"])   # all but those of eval
         self.assertRegex(r.stderr, "kernel +count +measured ms(.|\n)*\nall +%d " % len(measured))
 
+    def test_calibrate(self):
+        """A machine that the compiler reads, with rates that are of the size of NumPy's."""
+        a, b = np.ones((512, 512), np.float32), np.ones((512, 512), np.float32)
+        begin = time.time()
+        for _ in range(20):
+            a @ b
+        flops = 20 * 2 * 512 ** 3 / (time.time() - begin)
+        for ranks in 1, 2:
+            machine = self.path(f"{ranks}.json")
+            r = call(f"{BIN}/shardc-train", "--calibrate", machine, "--device", "cpu", "--ranks", str(ranks))
+            self.assertEqual(r.returncode, 0, r.stderr)
+            m = json.load(open(machine))
+            self.assertEqual("link_bandwidth" in m, ranks > 1)
+            for key, value in m.items():
+                if key not in ("base", "name"):
+                    self.assertGreaterEqual(value, 0, key)
+            self.assertLess(flops / 100, m["flops"])
+            self.assertLess(m["flops"], flops * 100)
+            self.assertLess(1e8, m["memory_bandwidth"])
+            self.assertLess(m["memory_bandwidth"], 1e12)
+            self.assertLess(m["command_us"], 1000)
+            self.assertGreaterEqual(m.get("overlap_slowdown", 1), 1)
+            g = self.golden
+            r = call(f"{BIN}/shardc", f"{MODEL}/ts17-loss.onnx", "-o", self.path("m.plan"), "--machine", machine, "--ranks", str(ranks), "--dim",
+                     f"batch={g['batch']},src={g['src']},tgt={g['tgt']}")
+            self.assertEqual(r.returncode, 0, r.stderr)
+        r = call(f"{BIN}/shardc-train", self.plan, "--calibrate", machine)
+        self.assertEqual((r.returncode, "--calibrate trains nothing" in r.stderr), (1, True))
+
     def test_what_is_not_built_yet_is_refused_by_name(self):
-        for flags in (["--resume"], ["--resume=latest"], ["--export", "x.onnx"], ["--calibrate", "c.json"],
+        for flags in (["--resume"], ["--resume=latest"], ["--export", "x.onnx"],
                       ["--save-steps", "5"], ["--save-total-limit", "2"]):
             r = self.train(*flags, code=1)
             self.assertRegex(r.stderr, f"shardc: error: command line: {flags[0].split('=')[0]}.* is not built yet")

@@ -34,8 +34,10 @@ llvm::Expected<std::unique_ptr<Executor>> createCuda(const plan::Plan &plan, con
 
 uint64_t takenBeyond(uint64_t arenas) { return cuda::takenBeyond(arenas); }
 unsigned countDevices() { return unsigned(cuda::deviceCount()); }
+DeviceFacts facts() { return {cuda::deviceName(), cuda::deviceBytes()}; }
 #else
 unsigned countDevices() { return 0; }
+DeviceFacts facts() { return {}; }
 uint64_t takenBeyond(uint64_t) { return 0; }
 
 llvm::Error checkCuda() {
@@ -63,6 +65,7 @@ llvm::Expected<DeviceKind> chooseDevice(llvm::StringRef flag, const plan::Plan &
 }
 
 unsigned cudaDevices() { return countDevices(); }
+DeviceFacts deviceFacts() { return facts(); }
 
 static uint64_t deviceBytes(const plan::Plan &plan) {
   uint64_t bytes = 0;

@@ -25,6 +25,13 @@ struct RankDevice {
 llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan, Communicator &communicator,
                                                          const RankDevice &device);
 
+struct DeviceFacts {
+  std::string name; ///< "NVIDIA H200"
+  uint64_t memoryBytes = 0;
+};
+/// Of the CUDA device that the calling thread uses; empty where it uses none.
+DeviceFacts deviceFacts();
+
 /// How many CUDA devices this process sees.
 unsigned cudaDevices();
 

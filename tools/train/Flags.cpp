@@ -97,6 +97,9 @@ cl::opt<std::string>
 cl::opt<unsigned>
     ranksFlag("ranks", cl::value_desc("N"), cl::cat(machineCategory),
               cl::desc("data-parallel ranks; default, and nothing else: as in the plan"));
+cl::opt<std::string> calibrateFlag("calibrate", cl::value_desc("FILE.json"), cl::cat(machineCategory),
+                                   cl::desc("instead of training: measure this machine, with --ranks N the link between N devices too, and "
+                                            "write what shardc --machine reads"));
 cl::opt<bool> processesFlag("processes", cl::cat(machineCategory),
                             cl::desc("each rank is a process of its own on this host, as under torchrun; default: where there is a CUDA "
                                      "device for each. Else ranks are threads, on CUDA of one device"));
@@ -120,8 +123,6 @@ cl::opt<std::string> resumeFlag("resume", cl::ValueOptional, cl::value_desc("DIR
                                 cl::cat(laterCategory), cl::desc("from a checkpoint"));
 cl::opt<std::string> exportFlag("export", cl::value_desc("FILE.onnx"), cl::cat(laterCategory),
                                 cl::desc("the trained model as ONNX"));
-cl::opt<std::string> calibrateFlag("calibrate", cl::value_desc("FILE.json"), cl::cat(laterCategory),
-                                   cl::desc("machine file"));
 
 Error commandLine(const Twine &what, const Twine &hint = "see shardc-train --help") {
   return userError("command line: " + what, hint);
@@ -129,7 +130,7 @@ Error commandLine(const Twine &what, const Twine &hint = "see shardc-train --hel
 
 Error checkNotBuilt() {
   for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
-           &resumeFlag, &exportFlag, &calibrateFlag})
+           &resumeFlag, &exportFlag})
     if (flag->getNumOccurrences())
       return commandLine("--" + flag->ArgStr + " is not built yet", "leave it out");
   if (saveStepsFlag != 0)
@@ -211,10 +212,23 @@ llvm::Expected<TrainFlags> parseFlags(int argc, char **argv) {
        "step, saves and exits with 130.",
        "shardc-train t5.plan --data train.safetensors --num-train-epochs 3 --output-dir out\n"
        "shardc-train t5.plan --data a.npz --data b.npz --eval-data dev.npz --max-steps 1000 "
-       "--learning-rate 3e-4 --warmup-ratio 0.06 --save-weights t5.safetensors",
+       "--learning-rate 3e-4 --warmup-ratio 0.06 --save-weights t5.safetensors\n"
+       "shardc-train --calibrate here.json --ranks 2",
        categories});
   if (Error error = checkNotBuilt())
     return error;
+  if (!calibrateFlag.empty()) {
+    if (!planFlag.empty() || !dataFlag.empty())
+      return commandLine("--calibrate trains nothing: got a plan or data, wanted none");
+    if (!deviceFlag.empty() && deviceFlag != "cpu" && deviceFlag != "cuda")
+      return commandLine("--device: got " + deviceFlag + ", wanted cpu or cuda");
+    TrainFlags flags;
+    flags.arguments = llvm::ArrayRef<const char *>(argv, size_t(argc));
+    flags.calibrate = calibrateFlag;
+    flags.device = deviceFlag;
+    flags.ranks = ranksFlag;
+    return flags;
+  }
   if (planFlag.empty())
     return commandLine("plan is missing: wanted shardc-train FILE.plan ...");
   if (dataFlag.empty())

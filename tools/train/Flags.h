@@ -16,6 +16,8 @@ struct TrainFlags {
   std::string device;      ///< --device as given; "": as the plan says
   bool cudaGraphs = true;
   std::optional<std::string> tuning = std::nullopt; ///< file; "": none
+  std::string calibrate;   ///< file: no plan is run, a machine is measured; "": none
+  unsigned ranks = 0;      ///< --ranks as given; 0: as the plan says
   bool processes = false;  ///< each rank shall be a process of its own
   uint64_t memory = 0;     ///< bytes that a rank may take on its device; 0: any
   std::string trace;       ///< file; "": none

@@ -14,7 +14,6 @@
 #include "tools/train/Progress.h"
 #include "tools/train/Spawn.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 #include <thread>
@@ -86,20 +85,6 @@ bool Job::wantsProcesses() const {
   if (devices < plan.ranks())
     notes() << plan.ranks() << " ranks share one device: got " << devices << " of them\n";
   return devices >= plan.ranks();
-}
-
-llvm::Expected<JobResults> startProcesses(const TrainFlags &flags, unsigned ranks) {
-  SpawnOptions options;
-  options.program = llvm::sys::fs::getMainExecutable(flags.arguments[0], reinterpret_cast<void *>(&runJob));
-  options.arguments = flags.arguments;
-  options.ranks = ranks;
-  auto code = spawnRanks(options);
-  if (!code)
-    return code.takeError();
-  JobResults results;
-  results.isRoot = false;
-  results.exitCode = *code;
-  return results;
 }
 
 void noteInitialised(llvm::ArrayRef<std::string> names) {
@@ -219,7 +204,12 @@ llvm::Expected<JobResults> runJob(const TrainFlags &flags, const std::atomic<boo
   if (job.wantsProcesses()) {
     const unsigned ranks = job.plan.ranks();
     job.weights.reset(), job.data.reset(); // they open their own
-    return startProcesses(flags, ranks);
+    auto code = spawnSelf(flags.arguments, ranks);
+    if (!code)
+      return code.takeError();
+    job.results.isRoot = false;
+    job.results.exitCode = *code;
+    return job.results;
   }
   if (!job.launch)
     groups = makeLocalGroups(job.plan.ranks(), flags.checkRaces);

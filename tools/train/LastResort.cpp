@@ -8,7 +8,8 @@
 
 namespace shardc {
 
-LastResort::LastResort(const Communicator &communicator, double seconds) : communicator_(communicator) {
+LastResort::LastResort(const Communicator &communicator, double seconds)
+    : communicator_(communicator) {
   sigset_t all, before; // signals are the main thread's
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -29,7 +30,8 @@ void LastResort::run(double seconds) {
   constexpr double kInterval = 0.2;
   std::unique_lock lock(mutex_);
   for (double aborted = 0; aborted < seconds; aborted += communicator_.aborted() ? kInterval : 0)
-    if (changed_.wait_for(lock, std::chrono::duration<double>(kInterval), [this] { return isOver_; }))
+    if (changed_.wait_for(lock, std::chrono::duration<double>(kInterval),
+                          [this] { return isOver_; }))
       return;
   std::_Exit(reportAndExitCode(groupError(communicator_, Exit::Fault)));
 }

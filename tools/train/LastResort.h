@@ -9,8 +9,9 @@
 
 namespace shardc {
 
-/// Ends the process with exit code 4, saying why, if the group has been aborted for some time and this is still there: a call of a
-/// driver may wait for a rank that is gone, and never return. Requires: the communicator outlives it.
+/// Ends the process with exit code 4, saying why, if the group has been aborted for some time and
+/// this is still there: a call of a driver may wait for a rank that is gone, and never return.
+/// Requires: the communicator outlives it.
 class LastResort {
 public:
   explicit LastResort(const Communicator &communicator, double seconds = 15);

@@ -2,6 +2,7 @@
 #include "tools/train/Spawn.h"
 #include "ir/base/Error.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -22,13 +23,15 @@ using Clock = std::chrono::steady_clock;
 
 /// What torchrun would say, in place of what is said already.
 std::vector<std::string> environmentOf(unsigned rank, unsigned ranks) {
-  std::pair<const char *, std::string> own[] = {{"RANK", std::to_string(rank)},
-                                                {"LOCAL_RANK", std::to_string(rank)},
-                                                {"WORLD_SIZE", std::to_string(ranks)},
-                                                {"LOCAL_WORLD_SIZE", std::to_string(ranks)},
-                                                {"TORCHELASTIC_RUN_ID", "shardc-" + std::to_string(getpid())}};
+  std::pair<const char *, std::string> own[] = {
+      {"RANK", std::to_string(rank)},
+      {"LOCAL_RANK", std::to_string(rank)},
+      {"WORLD_SIZE", std::to_string(ranks)},
+      {"LOCAL_WORLD_SIZE", std::to_string(ranks)},
+      {"TORCHELASTIC_RUN_ID", "shardc-" + std::to_string(getpid())}};
   auto isOwn = [&](llvm::StringRef entry) {
-    return llvm::any_of(own, [&](const auto &variable) { return entry.split('=').first == variable.first; });
+    return llvm::any_of(
+        own, [&](const auto &variable) { return entry.split('=').first == variable.first; });
   };
   std::vector<std::string> all;
   for (char **entry = environ; *entry; ++entry)
@@ -87,7 +90,8 @@ public:
       std::vector<char *> pointers = pointersTo(environment);
       const pid_t parent = getpid(), pid = fork();
       if (pid < 0)
-        return userError("--ranks: cannot start rank " + llvm::Twine(rank) + ": " + std::strerror(errno),
+        return userError("--ranks: cannot start rank " + llvm::Twine(rank) + ": " +
+                             std::strerror(errno),
                          "end other processes, or start the ranks by torchrun");
       if (pid == 0)
         become(arguments.data(), pointers.data(), parent);
@@ -156,6 +160,15 @@ llvm::Expected<int> spawnRanks(const SpawnOptions &options) {
   if (llvm::Error error = ranks.start())
     return error;
   return ranks.wait();
+}
+
+llvm::Expected<int> spawnSelf(llvm::ArrayRef<const char *> arguments, unsigned ranks) {
+  SpawnOptions options;
+  options.program =
+      llvm::sys::fs::getMainExecutable(arguments[0], reinterpret_cast<void *>(&spawnSelf));
+  options.arguments = arguments;
+  options.ranks = ranks;
+  return spawnRanks(options);
 }
 
 } // namespace shardc

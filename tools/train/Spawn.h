@@ -9,16 +9,19 @@
 namespace shardc {
 
 struct SpawnOptions {
-  std::string program;                 ///< path of an executable
+  std::string program;                    ///< path of an executable
   llvm::ArrayRef<const char *> arguments; ///< from its name on
   unsigned ranks = 1;
   /// Once a rank has failed, the others have so many seconds to end by themselves.
   double patience = 25;
 };
 
-/// Starts the ranks and waits for all of them. SIGINT and SIGTERM that reach this process go on to them; where this process dies,
-/// they are told to end. Returns their exit code: 0, or the worst of them; 4 (Exit::Fault) where one ended by a signal. Error: one cannot
-/// be started; then none is left.
+/// Starts the ranks and waits for all of them. SIGINT and SIGTERM that reach this process go on to
+/// them; where this process dies, they are told to end. Returns their exit code: 0, or the worst of
+/// them; 4 (Exit::Fault) where one ended by a signal. Error: one cannot be started; then none is
+/// left.
 llvm::Expected<int> spawnRanks(const SpawnOptions &options);
+/// The same of this very program, with these arguments.
+llvm::Expected<int> spawnSelf(llvm::ArrayRef<const char *> arguments, unsigned ranks);
 
 } // namespace shardc

@@ -3,6 +3,7 @@
 #include "ir/base/Error.h"
 #include "ir/base/Hint.h"
 #include "tools/common/Report.h"
+#include "tools/train/Calibration.h"
 #include "tools/train/Job.h"
 #include "tools/train/Threads.h"
 #include "llvm/Support/Format.h"
@@ -49,7 +50,7 @@ int run(int argc, char **argv) {
   if (!flags)
     return reportAndExitCode(flags.takeError());
   installSignals();
-  auto results = runJob(*flags, stopRequested);
+  auto results = flags->calibrate.empty() ? runJob(*flags, stopRequested) : runCalibration(*flags);
   if (!results) {
     int code = reportAndExitCode(withHint(results.takeError(), "see shardc-train --help"));
     if (code == int(Exit::Fault)) // a device that waits for a rank that is gone would keep us from ending in good order
