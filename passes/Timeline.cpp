@@ -21,6 +21,8 @@ double microseconds(const Op &op, const Machine &machine) {
   if (isSource(op) || op.def().view || op.is(kPack))
     return 0;
   DType dtype = op.numResults() ? op.result()->type().dtype : DType::F32;
+  if (op.attrs.getInt("wide", 0)) // sums of 16-bit operands, left in f32
+    dtype = op.operand(0)->type().dtype;
   if (op.def().collective == Collective::Start) {
     const Value *whole = op.is(kAllGatherStart) ? op.result() : op.operand(0);
     uint64_t sent = wireBytes(op.mnemonic(), uint64_t(op.attrs.getInt("ranks", 1)), uint64_t(whole->type().numBytes()));

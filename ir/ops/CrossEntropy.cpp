@@ -6,6 +6,7 @@
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
+#include "ir/plan/Workspace.h"
 #include <cmath>
 
 namespace shardc {
@@ -127,7 +128,10 @@ constinit const OpDef kCrossEntropy = {.mnemonic = "cross_entropy",
                                        .infer = infer,
                                        .gradient = gradient,
                                        .evaluate = evaluate,
-                                       .cost = cost};
+                                       .cost = cost,
+                                       .workspace = [](const Op &op) {
+                                         return lossWorkspace(op.operand(0)->type().dim(0));
+                                       }};
 
 constinit const OpDef kCrossEntropyGrad = {.mnemonic = "cross_entropy_grad",
                                            .operands = kGradOperands,

@@ -5,6 +5,7 @@
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
+#include "ir/plan/Workspace.h"
 
 namespace shardc {
 namespace {
@@ -83,6 +84,11 @@ Cost gradCost(const Op &op) {
           2.0 * double(dy.numBytes()) + double(op.result()->type().numBytes())};
 }
 
+int64_t gradWorkspace(const Op &op) {
+  const Type &dy = op.operand(0)->type();
+  return rowSumsWorkspace(op.operand(1)->type().numElements(), dy.dim(-1), dy.dtype == DType::F64 ? 8 : 4);
+}
+
 constexpr const char *kOperands[] = {"table", "ids"};
 constexpr const char *kGradOperands[] = {"dy", "ids", "acc?"};
 constexpr const char *kGradResults[] = {"dtable"};
@@ -105,6 +111,7 @@ constinit const OpDef kEmbeddingGrad = {.mnemonic = "embedding_grad",
                                         .evaluate = evaluateGrad,
                                         .cost = gradCost,
                                         .inPlace = kAccumulates,
-                                        .inPlaceRequired = true};
+                                        .inPlaceRequired = true,
+                                        .workspace = gradWorkspace};
 
 } // namespace shardc

@@ -8,6 +8,7 @@
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
 #include "ir/ops/StepScalars.h"
+#include "ir/plan/Workspace.h"
 #include <cmath>
 
 namespace shardc {
@@ -68,7 +69,10 @@ constinit const OpDef kSumSquares = {.mnemonic = "sum_squares",
                                      .infer = inferSumSquares,
                                      .notDifferentiable = kIsUpdate,
                                      .evaluate = evaluateSumSquares,
-                                     .cost = costSumSquares};
+                                     .cost = costSumSquares,
+                                     .workspace = [](const Op &op) {
+                                       return squaresWorkspace(op.operand(0)->type().numElements());
+                                     }};
 
 constinit const OpDef kGradScale = {.mnemonic = "grad_scale",
                                     .operands = kOperands,

@@ -6,6 +6,7 @@
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
+#include "ir/plan/Workspace.h"
 
 namespace shardc {
 namespace {
@@ -155,6 +156,7 @@ constinit const OpDef kMatMul = {.mnemonic = "matmul",
                                  .evaluate = evaluate,
                                  .cost = cost,
                                  .layouts = kMatrix,
-                                 .inPlace = kAccumulates};
+                                 .inPlace = kAccumulates,
+                                 .workspace = [](const Op &) { return kProductWorkspace; }};
 
 } // namespace shardc

@@ -69,7 +69,7 @@ struct OpDef {
   llvm::ArrayRef<InPlace> inPlace = {};
   /// Must take it: the op updates the operand (optimizer state, accumulation).
   bool inPlaceRequired = false;
-  /// Bytes of scratch that the kernel needs; fixed in the plan.
+  /// Bytes of scratch that a device's kernel may use; fixed in the plan.
   int64_t (*workspace)(const Op &) = nullptr;
 };
 

@@ -187,10 +187,11 @@ void Storage::placeItem(const Sequence &sequence, const Item &item, uint64_t pos
   }
   for (unsigned i = 0; i < op.numResults(); ++i)
     placeResult(sequence, op, i, position);
-  if (int64_t bytes = op.def().workspace ? op.def().workspace(op) : 0) {
-    uint32_t buffer = add(op.result()->name().str() + "/workspace", plan::WORKSPACE, bytes, /*persistent=*/false, op.layer);
-    touch(buffer, position);
-    workspaces_[&op] = buffer;
+  if (int64_t bytes = workspaceBytes(op)) {
+    if (!workspace_)
+      workspace_ = add("workspace", plan::WORKSPACE, 0, /*persistent=*/true, "");
+    plan::Buffer &buffer = *plan_.mutable_buffers(*workspace_);
+    buffer.set_bytes(std::max<uint64_t>(buffer.bytes(), bytes));
   }
 }
 
@@ -272,9 +273,8 @@ int Storage::overwritten(const Op &op, unsigned result) const {
   return found == overwritten_.end() ? -1 : found->second;
 }
 
-std::optional<uint32_t> Storage::workspaceOf(const Op &op) const {
-  auto found = workspaces_.find(&op);
-  return found == workspaces_.end() ? std::nullopt : std::optional(found->second);
+int64_t Storage::workspaceBytes(const Op &op) const {
+  return options_.target == "cuda" && op.def().workspace ? op.def().workspace(op) : 0;
 }
 
 void Storage::pack() {

@@ -34,7 +34,10 @@ public:
   bool holdsBucket(uint32_t buffer) const;
   /// Input that result `result` of `op` overwrites, -1 if none.
   int overwritten(const Op &op, unsigned result) const;
-  std::optional<uint32_t> workspaceOf(const Op &op) const;
+  /// Scratch memory of the op's kernel; kernels of the host have their own.
+  int64_t workspaceBytes(const Op &op) const;
+  /// One buffer for all: what computes runs on one stream. Requires: an op with workspace has been placed.
+  uint32_t workspace() const { return *workspace_; }
   /// The buffer of a state; nullopt: no program has it.
   std::optional<uint32_t> state(zero::Role role, int64_t bucket) const;
   uint32_t scalars() const { return scalars_; }
@@ -67,7 +70,7 @@ private:
   llvm::DenseMap<const Value *, uint64_t> lastUse_;    ///< of roots: position of the last access, views included
   llvm::DenseSet<const Value *> outputRoots_; ///< what the host reads after a program, or views of it do
   llvm::DenseMap<std::pair<const Op *, unsigned>, int> overwritten_;
-  llvm::DenseMap<const Op *, uint32_t> workspaces_;
+  std::optional<uint32_t> workspace_;
   llvm::StringMap<uint32_t> inputs_, strings_, states_;
   std::vector<std::pair<Tensor, uint32_t>> constants_; ///< equal ones share a buffer
   llvm::DenseMap<uint64_t, llvm::SmallVector<unsigned, 1>> constantsByHash_;

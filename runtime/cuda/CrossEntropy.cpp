@@ -3,6 +3,7 @@
 // cross_entropy_grad(dsum, logits, labels, lse){ignore_index} -> dlogits. 16-bit logits have f32 (or 16-bit) sums and
 // lse.
 #include "runtime/cuda/CrossEntropy.h"
+#include "ir/plan/Workspace.h"
 #include "runtime/cuda/Launcher.h"
 
 namespace shardc::cuda {
@@ -50,7 +51,7 @@ BoundKernel bindCrossEntropy(const host::Binding &b, Device &device) {
     return c.take();
   CrossEntropyWork work = workOf(b, device, b.in[0], b.in[1], b.out[3], ignore);
   work.sum = anyFloats(b.out[0]), work.count = anyFloats(b.out[1]), work.correct = anyFloats(b.out[2]);
-  return launches("cross_entropy", work, enqueueCrossEntropy, b, device, 16 * work.rows);
+  return launches("cross_entropy", work, enqueueCrossEntropy, b, device, lossWorkspace(work.rows));
 }
 
 BoundKernel bindCrossEntropyGrad(const host::Binding &b, Device &device) {

@@ -35,7 +35,8 @@ template <typename C> __device__ inline Part<C> join(const Part<C> &a, const Par
   return {high.top, high.sum + low.sum * exp(low.top - high.top), high.first};
 }
 
-template <typename C> __device__ Part<C> blockPart(Part<C> p, Part<C> *room) {
+/// Of a block of `threads`; the same in all of them.
+template <typename C> __device__ Part<C> blockPart(Part<C> p, Part<C> *room, int threads) {
   for (int step = kWarp / 2; step; step /= 2) {
     Part<C> other = {__shfl_xor_sync(0xffffffffu, p.top, step), __shfl_xor_sync(0xffffffffu, p.sum, step),
                      __shfl_xor_sync(0xffffffffu, p.first, step)};
@@ -45,9 +46,25 @@ template <typename C> __device__ Part<C> blockPart(Part<C> p, Part<C> *room) {
     room[threadIdx.x / kWarp] = p;
   __syncthreads();
   p = room[0];
-  for (int w = 1; w < kThreads / kWarp; ++w)
+  for (int w = 1; w < threads / kWarp; ++w)
     p = join(p, room[w]);
   return p;
+}
+
+/// What row `row` adds to the sum and to the count of hits. By one thread of the row's block.
+template <typename T>
+__device__ void finishRow(const CrossEntropyWork &w, long long row, const Part<Compute<T>> &part, double *loss,
+                          long long *hit) {
+  using C = Compute<T>;
+  // A row of nothing but -inf has top = -inf, where log(sum) must not make the answer finite.
+  const C lse = part.top + C(log(part.sum));
+  store(w.lse, row, lse);
+  loss[row] = 0, hit[row] = 0;
+  if (w.labels[row] == w.ignore)
+    return;
+  const long long label = checkedIndex(w.fault, w.site, w.labels[row], w.classes);
+  loss[row] = double(lse) - double(widen(static_cast<const T *>(w.logits)[row * w.rowStride + label]));
+  hit[row] = part.first == label;
 }
 
 /// loss[r] = lse - x[label], hit[r] = 0 or 1; both 0 for rows without a label.
@@ -70,18 +87,58 @@ __global__ void __launch_bounds__(kThreads) rowLosses(CrossEntropyWork w, double
   }
   for (long long i = done + threadIdx.x; i < w.classes; i += kThreads)
     add(part, C(widen(x[i])), i);
-  part = blockPart(part, room);
-  if (threadIdx.x)
-    return;
-  // A row of nothing but -inf has top = -inf, where log(sum) must not make the answer finite.
-  const C lse = part.top + C(log(part.sum));
-  store(w.lse, row, lse);
-  loss[row] = 0, hit[row] = 0;
-  if (w.labels[row] == w.ignore)
-    return;
-  const long long label = checkedIndex(w.fault, w.site, w.labels[row], w.classes);
-  loss[row] = double(lse) - double(widen(x[label]));
-  hit[row] = part.first == label;
+  part = blockPart(part, room, kThreads);
+  if (threadIdx.x == 0)
+    finishRow<T>(w, row, part, loss, hit);
+}
+
+/// 2^x, within 2 units of the last place of f32: 16-bit logits need no more.
+__device__ inline float power2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+constexpr int kFewThreads = 128; ///< of a row of 16-bit logits: more rows at once
+
+/// The same for 16-bit logits in rows of whole, aligned packs: the top of a pack first, so that each element costs one power.
+template <typename T>
+__global__ void __launch_bounds__(kFewThreads) rowLosses16(CrossEntropyWork w, double *loss, long long *hit) {
+  constexpr int kWide = 16 / sizeof(T);
+  constexpr float kLog2E = 1.4426950408889634f;
+  __shared__ Part<float> room[kFewThreads / kWarp];
+  const long long row = blockIdx.x;
+  const T *x = static_cast<const T *>(w.logits) + row * w.rowStride;
+  float top = -INFINITY, sum = 0;
+  long long first = w.classes; // of the pack that the top is in
+  for (long long i = threadIdx.x * kWide; i < w.classes; i += kFewThreads * kWide) {
+    const uint4 bits = *reinterpret_cast<const uint4 *>(x + i);
+    const Widest<T> &several = reinterpret_cast<const Widest<T> &>(bits);
+    float value[kWide], most = -INFINITY;
+#pragma unroll
+    for (int l = 0; l < kWide; ++l) {
+      value[l] = widen(several.at[l]);
+      most = fmaxf(most, value[l]);
+    }
+    if (most > top) {
+      sum *= power2((top - most) * kLog2E);
+      top = most, first = i;
+    }
+    if (isinf(top)) { // differences of infinities are no numbers
+      for (int l = 0; l < kWide; ++l)
+        sum += value[l] == top ? 1.f : power2(value[l] - top);
+      continue;
+    }
+#pragma unroll
+    for (int l = 0; l < kWide; ++l)
+      sum += power2((value[l] - top) * kLog2E);
+  }
+  if (first < w.classes)
+    while (float(widen(x[first])) != top)
+      ++first;
+  const Part<float> part = blockPart(Part<float>{top, sum, first}, room, kFewThreads);
+  if (threadIdx.x == 0)
+    finishRow<T>(w, row, part, loss, hit);
 }
 
 __global__ void __launch_bounds__(kThreads) addRows(CrossEntropyWork w, const double *loss, const long long *hit) {
@@ -139,6 +196,9 @@ cudaError_t enqueueCrossEntropy(const CrossEntropyWork &w, void *scratch, cudaSt
   long long *hit = reinterpret_cast<long long *>(loss + w.rows);
   cudaError_t code = withFloat(w.type, [&](auto *type) {
     using T = std::remove_pointer_t<decltype(type)>;
+    if constexpr (sizeof(T) == 2)
+      if (w.wide && w.classes % (16 / sizeof(T)) == 0)
+        return enqueue(rowLosses16<T>, dim3(unsigned(w.rows)), kFewThreads, 0, stream, w, loss, hit);
     return enqueue(rowLosses<T>, dim3(unsigned(w.rows)), kThreads, 0, stream, w, loss, hit);
   });
   if (code != cudaSuccess)

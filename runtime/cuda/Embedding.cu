@@ -3,6 +3,7 @@
 // sorted positions. A run of equal ids inside one piece is finished there; one that crosses pieces leaves partial sums,
 // which are added in order.
 #include "runtime/cuda/Embedding.h"
+#include "ir/plan/Workspace.h"
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Numbers.cuh"
 #include "runtime/cuda/SortPairs.h"
@@ -10,7 +11,7 @@
 namespace shardc::cuda {
 namespace {
 
-constexpr int kThreads = 128, kPiece = 16;
+constexpr int kThreads = 128, kPiece = int(kIdsPerPiece);
 
 __device__ inline long long idAt(const EmbeddingIds &ids, long long i) {
   return ids.type == kI64 ? static_cast<const long long *>(ids.data)[i] : static_cast<const int *>(ids.data)[i];
@@ -80,19 +81,44 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Of each run that crosses pieces, by the block of the piece that it begins in.
+/// The first position from `begin` on whose key is not that of `begin`, in sorted keys.
+__device__ inline long long endOfRun(const int *keys, long long begin, long long count) {
+  long long low = begin, high = count; // keys[low] == keys[begin]; high is beyond the run
+  while (high - low > 1) {
+    const long long middle = (low + high) / 2;
+    (keys[middle] == keys[begin] ? low : high) = middle;
+  }
+  return high;
+}
+
+/// Of each run that crosses pieces, by the block of the piece that it begins in: `columns` columns beside each other, the rest
+/// of the block's threads share a column's partial sums.
 template <typename C>
-__global__ void __launch_bounds__(kThreads) joinPieces(EmbeddingGradWork w, const int *keys, const C *partial) {
-  const long long column = blockIdx.y * (long long)(kThreads) + threadIdx.x, piece = blockIdx.x;
-  const long long begin = piece * kPiece, next = begin + kPiece;
-  if (column >= w.width || next >= w.ids.count || keys[next - 1] != keys[next])
+__global__ void __launch_bounds__(kThreads)
+    joinPieces(EmbeddingGradWork w, const int *keys, const C *partial, int columns) {
+  __shared__ C sums[kThreads];
+  const long long piece = blockIdx.x, begin = piece * kPiece, next = begin + kPiece;
+  if (next >= w.ids.count || keys[next - 1] != keys[next])
     return;
-  const int key = keys[next];
+  const int key = keys[next], part = threadIdx.x / columns, parts = kThreads / columns;
   if (begin > 0 && keys[begin - 1] == key)
     return;
-  C sum = partial[(2 * piece + 1) * w.width + column];
-  for (long long p = next; p < w.ids.count && keys[p] == key; p += kPiece)
-    sum += partial[(2 * (p / kPiece)) * w.width + column];
+  const long long column = blockIdx.y * (long long)(columns) + threadIdx.x % columns;
+  const long long last = (endOfRun(keys, next, w.ids.count) - 1) / kPiece;
+  C sum = 0;
+  if (column < w.width) {
+    if (part == 0)
+      sum = partial[(2 * piece + 1) * w.width + column];
+#pragma unroll 8
+    for (long long p = piece + 1 + part; p <= last; p += parts)
+      sum += partial[(2 * p) * w.width + column];
+  }
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  if (part || column >= w.width)
+    return;
+  for (int other = 1; other < parts; ++other)
+    sum += sums[other * columns + threadIdx.x];
   finish(w, key, column, sum);
 }
 
@@ -180,7 +206,11 @@ cudaError_t enqueueEmbeddingGrad(const EmbeddingGradWork &w, void *scratch, cuda
     if (cudaError_t failed = enqueue(addPieces<T, C>, grid, kThreads, 0, stream, w, keys, positions, partial);
         failed != cudaSuccess)
       return failed;
-    return enqueue(joinPieces<C>, grid, kThreads, 0, stream, w, keys, partial);
+    int columns = kThreads;
+    while (columns > 1 && columns / 2 >= w.width)
+      columns /= 2;
+    return enqueue(joinPieces<C>, dim3(grid.x, blocksFor(w.width, columns)), kThreads, 0, stream, w, keys, partial,
+                   columns);
   });
 }
 

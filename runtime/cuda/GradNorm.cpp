@@ -36,8 +36,7 @@ BoundKernel bindSumSquares(const host::Binding &b, Device &device) {
         isScalar(c, b.out[0], DType::F64) && c.apart()))
     return c.take();
   SumSquaresWork work = {b.in[0].data, elementOf(b.in[0].dtype), b.in[0].numElements(), b.out[0].as<double>()};
-  int64_t blocks = (work.count + kSquaresPerBlock - 1) / kSquaresPerBlock;
-  return launches("sum_squares", work, enqueueSumSquares, b, device, 8 * blocks);
+  return launches("sum_squares", work, enqueueSumSquares, b, device, squaresWorkspace(work.count));
 }
 
 BoundKernel bindGradScale(const host::Binding &b, Device &device) {

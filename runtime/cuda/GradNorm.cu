@@ -19,18 +19,26 @@ __global__ void __launch_bounds__(kThreads) squareBlocks(const T *x, long long c
   // Lane l of each 16 bytes sums apart, whether they are loaded at once or not: alignment changes no bit.
   C sums[kWide] = {};
   const bool wide = reinterpret_cast<uintptr_t>(x) % 16 == 0;
-  for (long long i = begin + threadIdx.x * kWide; i < end; i += kThreads * kWide) {
-    Widest<T> several;
-    if (wide && i + kWide <= end) {
-      several = *reinterpret_cast<const Widest<T> *>(x + i);
-    } else {
-      for (int l = 0; l < kWide; ++l)
-        several.at[l] = i + l < end ? x[i + l] : narrow<T>(C(0));
+  constexpr int kRounds = int(kSquaresPerBlock / (kThreads * kWide)), kAhead = kRounds < 8 ? kRounds : 8; // loads in flight
+  for (int round = 0; round < kRounds; round += kAhead) {
+    Widest<T> several[kAhead];
+#pragma unroll
+    for (int r = 0; r < kAhead; ++r) {
+      const long long i = begin + ((round + r) * kThreads + threadIdx.x) * kWide;
+      if (wide && i + kWide <= end) {
+        const uint4 bits = __ldcs(reinterpret_cast<const uint4 *>(x + i));
+        several[r] = reinterpret_cast<const Widest<T> &>(bits);
+      } else {
+        for (int l = 0; l < kWide; ++l)
+          several[r].at[l] = i + l < end ? x[i + l] : narrow<T>(C(0));
+      }
     }
-    for (int l = 0; l < kWide; ++l) {
-      const C value = widen(several.at[l]);
-      sums[l] += value * value;
-    }
+#pragma unroll
+    for (int r = 0; r < kAhead; ++r)
+      for (int l = 0; l < kWide; ++l) {
+        const C value = widen(several[r].at[l]);
+        sums[l] += value * value;
+      }
   }
   double sum = 0;
   for (int l = 0; l < kWide; ++l)

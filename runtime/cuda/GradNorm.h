@@ -2,13 +2,11 @@
 // What GradNorm.cpp hands to GradNorm.cu. Read by nvcc too: no LLVM header.
 #pragma once
 
+#include "ir/plan/Workspace.h"
 #include "runtime/cuda/Element.h"
 #include <cuda_runtime_api.h>
 
 namespace shardc::cuda {
-
-/// Elements that one block squares: the cut, and so the order of the sum, depends on the size alone.
-constexpr long long kSquaresPerBlock = 1 << 15;
 
 struct SumSquaresWork {
   const void *values;
@@ -16,7 +14,7 @@ struct SumSquaresWork {
   long long count;
   double *sum;
 };
-/// Scratch: a double for each kSquaresPerBlock elements.
+/// Scratch: squaresWorkspace(count). The cut into blocks, and so the order of the sum, depends on the size alone.
 cudaError_t enqueueSumSquares(const SumSquaresWork &, void *scratch, cudaStream_t);
 
 struct Squares {

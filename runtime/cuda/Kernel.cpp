@@ -25,4 +25,19 @@ llvm::ArrayRef<llvm::StringRef> kernelNames() {
   return kNames;
 }
 
+llvm::Expected<KernelScratch> KernelScratch::of(const host::Binding &binding, Device &device, int64_t bytes) {
+  KernelScratch scratch;
+  if (bytes == 0)
+    return scratch;
+  if (binding.workspaceBytes >= bytes && reinterpret_cast<uintptr_t>(binding.workspace) % 256 == 0) {
+    scratch.workspace_ = binding.workspace;
+    return scratch;
+  }
+  Scratch &shared = device.scratch(binding.command->stream());
+  if (llvm::Error error = shared.reserve(bytes))
+    return error;
+  scratch.shared_ = &shared;
+  return scratch;
+}
+
 } // namespace shardc::cuda

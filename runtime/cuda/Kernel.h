@@ -15,6 +15,20 @@ public:
   virtual llvm::Error launch(cudaStream_t stream) = 0;
 };
 
+/// Scratch memory of a kernel: its command's workspace, or where that is too small (plans not written for devices) memory that the
+/// commands of its stream share.
+class KernelScratch {
+public:
+  /// 256-byte aligned. Error: the device has no more memory.
+  static llvm::Expected<KernelScratch> of(const host::Binding &binding, Device &device, int64_t bytes);
+  /// Null where 0 bytes were asked for.
+  void *data() const { return shared_ ? shared_->data() : workspace_; }
+
+private:
+  void *workspace_ = nullptr;
+  const Scratch *shared_ = nullptr; ///< it may move while others are bound
+};
+
 using BoundKernel = llvm::Expected<std::unique_ptr<Kernel>>;
 /// Checks operands and attributes completely (host::Checks serves here too: a plan is untrusted input). Pointers of the binding are
 /// device memory. Sums and order of work are fixed: the same plan on the same device gives the same bits.

@@ -13,28 +13,27 @@ template <typename Parameters> using Enqueue = cudaError_t (*)(const Parameters 
 
 template <typename Parameters> class Launcher final : public Kernel {
 public:
-  Launcher(const char *name, const Parameters &parameters, Enqueue<Parameters> enqueue, Scratch *scratch)
+  Launcher(const char *name, const Parameters &parameters, Enqueue<Parameters> enqueue, KernelScratch scratch)
       : name_(name), parameters_(parameters), enqueue_(enqueue), scratch_(scratch) {}
   llvm::Error launch(cudaStream_t stream) override {
-    return check(enqueue_(parameters_, scratch_ ? scratch_->data() : nullptr, stream), name_);
+    return check(enqueue_(parameters_, scratch_.data(), stream), name_);
   }
 
 private:
   const char *name_;
   Parameters parameters_;
   Enqueue<Parameters> enqueue_;
-  Scratch *scratch_;
+  KernelScratch scratch_;
 };
 
-/// Scratch memory of the command's stream, grown to `scratchBytes`; none for 0.
+/// With `scratchBytes` of scratch memory; none for 0.
 template <typename Parameters>
 BoundKernel launches(const char *name, const Parameters &parameters, Enqueue<Parameters> enqueue,
                      const host::Binding &b, Device &device, int64_t scratchBytes = 0) {
-  Scratch *scratch = scratchBytes ? &device.scratch(b.command->stream()) : nullptr;
-  if (scratch)
-    if (llvm::Error error = scratch->reserve(scratchBytes))
-      return error;
-  return std::make_unique<Launcher<Parameters>>(name, parameters, enqueue, scratch);
+  auto scratch = KernelScratch::of(b, device, scratchBytes);
+  if (!scratch)
+    return scratch.takeError();
+  return std::make_unique<Launcher<Parameters>>(name, parameters, enqueue, *scratch);
 }
 
 static_assert(int(DType::F32) == kF32 && int(DType::F64) == kF64 && int(DType::F16) == kF16 &&

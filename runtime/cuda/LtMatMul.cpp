@@ -124,7 +124,7 @@ llvm::Expected<std::vector<cublasLtMatmulAlgo_t>> LtProduct::algorithms(int most
     return error;
   // Parts of a sum that are added in a fixed order, in the type of the sum.
   const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  if (auto error = preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(kBlasWorkspace)))
+  if (auto error = preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(kProductWorkspace)))
     return error;
   if (auto error = preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes))
     return error;
@@ -142,7 +142,7 @@ llvm::Expected<std::vector<cublasLtMatmulAlgo_t>> LtProduct::algorithms(int most
     return error;
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (const cublasLtMatmulHeuristicResult_t &answer : llvm::ArrayRef(answers).take_front(found))
-    if (answer.state == CUBLAS_STATUS_SUCCESS && answer.workspaceSize <= size_t(kBlasWorkspace))
+    if (answer.state == CUBLAS_STATUS_SUCCESS && answer.workspaceSize <= size_t(kProductWorkspace))
       algorithms.push_back(answer.algo);
   if (algorithms.empty())
     return userError("cuBLASLt knows no algorithm for this product");
@@ -154,7 +154,7 @@ bool LtProduct::takes(const cublasLtMatmulAlgo_t &algorithm) const {
   uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_INPLACE;
   return cublasLtMatmulAlgoCheck(blas_, product_, first_, second_, result_, result_, &algorithm, &answer) ==
              CUBLAS_STATUS_SUCCESS &&
-         answer.workspaceSize <= size_t(kBlasWorkspace) &&
+         answer.workspaceSize <= size_t(kProductWorkspace) &&
          cublasLtMatmulAlgoConfigGetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof(scheme),
                                               nullptr) == CUBLAS_STATUS_SUCCESS &&
          (scheme == CUBLASLT_REDUCTION_SCHEME_NONE || scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
@@ -197,7 +197,7 @@ llvm::Error LtProduct::run(const Operands &o, void *workspace, cudaStream_t stre
   const void *alphaAt = wide ? static_cast<const void *>(&wideOne) : &one,
              *betaAt = wide ? static_cast<const void *>(&wideBeta) : &beta;
   return check(cublasLtMatmul(blas_, product_, alphaAt, o.b, first_, o.a, second_, betaAt, problem_.addsC ? o.c : o.d,
-                              result_, o.d, result_, &algorithm_, workspace, kBlasWorkspace, stream),
+                              result_, o.d, result_, &algorithm_, workspace, kProductWorkspace, stream),
                "cublasLtMatmul");
 }
 

@@ -3,14 +3,12 @@
 #pragma once
 
 #include "ir/base/DType.h"
+#include "ir/plan/Workspace.h"
 #include "runtime/cuda/Device.h"
 #include <string>
 #include <vector>
 
 namespace shardc::cuda {
-
-/// What every stream's scratch memory holds at least once a product is bound to it.
-constexpr int64_t kBlasWorkspace = 32 << 20;
 
 /// d[m, n] = act(a[m, k] b[k, n] + bias + c), for `batch` matrices a stride apart, rounded once. Element (i, j) of `a` lies
 /// at i * row + j * column, of which one is 1; c and d have rows of n elements, bias has one element a column. The bits
@@ -43,7 +41,7 @@ public:
   LtProduct(LtProduct &&other);
   ~LtProduct();
 
-  /// Requires: kBlasWorkspace bytes of workspace, 256-byte aligned.
+  /// Requires: kProductWorkspace bytes of workspace, 256-byte aligned.
   llvm::Error run(const Operands &operands, void *workspace, cudaStream_t stream) const;
 
   const Problem &problem() const { return problem_; }

@@ -31,20 +31,18 @@ struct Beside {
 /// The same product on several parts of the operands.
 class MatMul final : public Kernel {
 public:
-  MatMul(LtProduct product, std::vector<Operands> parts, const Beside &beside, void *workspace, Scratch *scratch,
+  MatMul(LtProduct product, std::vector<Operands> parts, const Beside &beside, KernelScratch workspace,
          Tuner *tuner)
-      : product_(std::move(product)), parts_(std::move(parts)), beside_(beside), workspace_(workspace),
-        scratch_(scratch) {
+      : product_(std::move(product)), parts_(std::move(parts)), beside_(beside), workspace_(workspace) {
     if (tuner)
-      tuner->add(product_, parts_.front(), workspace_, scratch_);
+      tuner->add(product_, parts_.front(), workspace_);
   }
 
   llvm::Error launch(cudaStream_t stream) override {
-    void *workspace = workspace_ ? workspace_ : scratch_->data();
     if (llvm::Error error = beside_.launchBefore(stream))
       return error;
     for (const Operands &part : parts_)
-      if (llvm::Error error = product_.run(part, workspace, stream))
+      if (llvm::Error error = product_.run(part, workspace_.data(), stream))
         return error;
     return beside_.launchAfter(stream);
   }
@@ -53,8 +51,7 @@ private:
   LtProduct product_;
   std::vector<Operands> parts_;
   Beside beside_;
-  void *workspace_;
-  Scratch *scratch_; ///< if there is no workspace
+  KernelScratch workspace_;
 };
 
 /// An empty sum: y = act(bias + c).
@@ -158,14 +155,10 @@ BoundKernel prepare(const host::Binding &binding, Device &device, Checked all) {
     parts.push_back({all.a.as<char>() + at[0] * byteSize(all.a.dtype), all.b.as<char>() + at[1] * byteSize(all.b.dtype),
                      all.c ? all.c.as<char>() + inY : nullptr, all.y.as<char>() + inY});
   }
-  const bool given =
-      binding.workspaceBytes >= kBlasWorkspace && reinterpret_cast<uintptr_t>(binding.workspace) % 256 == 0;
-  Scratch *scratch = given ? nullptr : &device.scratch(binding.command->stream());
-  if (scratch)
-    if (llvm::Error error = scratch->reserve(kBlasWorkspace))
-      return error;
-  return std::make_unique<MatMul>(std::move(*product), std::move(parts), all.beside,
-                                  given ? binding.workspace : nullptr, scratch, device.tuner());
+  auto workspace = KernelScratch::of(binding, device, kProductWorkspace);
+  if (!workspace)
+    return workspace.takeError();
+  return std::make_unique<MatMul>(std::move(*product), std::move(parts), all.beside, *workspace, device.tuner());
 }
 
 } // namespace

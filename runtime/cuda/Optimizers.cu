@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's formulas, in one pass, four elements a thread; what changes between steps is read from the scalars.
+// torch's formulas, in one pass, four elements a thread; what changes between steps is read from the scalars. The memory's
+// bandwidth decides the time: every thread asks for all that it needs before anything else.
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Numbers.cuh"
 #include "runtime/cuda/Optimizers.h"
+#include <type_traits>
 
 namespace shardc::cuda {
 namespace {
@@ -15,6 +17,7 @@ template <typename P> struct Adam {
   P scale, beta2, rest1, rest2, eps, rootCorrection, step;
   P shrink, l2; ///< of elements that decay: the one or the other is neutral
 
+  Adam() = default;
   __device__ Adam(const OptimizerWork &w) {
     const double *s = w.scalars, rate = s[kLearningRate], decay = s[kWeightDecay];
     const bool decoupled = w.kind == Optimizer::AdamW;
@@ -37,6 +40,7 @@ template <typename P> struct Sgd {
   P scale, rate, keep, fromGrad, fromBuffer, decay;
   bool momentum;
 
+  Sgd() = default;
   __device__ Sgd(const OptimizerWork &w) {
     const double *s = w.scalars;
     const bool nesterov = s[kNesterov] != 0;
@@ -58,58 +62,100 @@ template <typename P> struct Sgd {
   }
 };
 
-template <typename T> __device__ inline void loadFew(Pack<T, kEach> &to, const T *from, int n) {
-  if (n == kEach)
-    to = *reinterpret_cast<const Pack<T, kEach> *>(from);
-  else
-    for (int l = 0; l < n; ++l)
-      to.at[l] = from[l];
+/// N elements, as they pass through once: they are not kept in the cache. Requires: aligned to all of them.
+template <typename T> __device__ inline Pack<T, kEach> loadPack(const T *from) {
+  using Unit = std::conditional_t<sizeof(Pack<T, kEach>) >= 16, uint4, uint2>;
+  constexpr int kUnits = sizeof(Pack<T, kEach>) / sizeof(Unit);
+  Pack<T, kEach> pack;
+#pragma unroll
+  for (int u = 0; u < kUnits; ++u)
+    reinterpret_cast<Unit *>(&pack)[u] = __ldcs(reinterpret_cast<const Unit *>(from) + u);
+  return pack;
 }
-template <typename T> __device__ inline void storeFew(T *to, const Pack<T, kEach> &from, int n) {
-  if (n == kEach)
-    *reinterpret_cast<Pack<T, kEach> *>(to) = from;
-  else
-    for (int l = 0; l < n; ++l)
-      to[l] = from.at[l];
+template <typename T> __device__ inline void storePack(T *to, const Pack<T, kEach> &pack) {
+  using Unit = std::conditional_t<sizeof(Pack<T, kEach>) >= 16, uint4, uint2>;
+  constexpr int kUnits = sizeof(Pack<T, kEach>) / sizeof(Unit);
+#pragma unroll
+  for (int u = 0; u < kUnits; ++u)
+    __stcs(reinterpret_cast<Unit *>(to) + u, reinterpret_cast<const Unit *>(&pack)[u]);
 }
 
-template <template <typename> class Formula, typename P, typename G>
-__global__ void __launch_bounds__(kThreads) updateAll(OptimizerWork w) {
-  const Formula<P> formula(w);
+/// The numbers of the step, worked out once a block.
+template <typename F> struct Numbers {
+  F formula;
+  long long cut; ///< elements before it decay
+};
+template <typename F> __device__ inline void findNumbers(Numbers<F> &numbers, const OptimizerWork &w) {
   const long long first = w.sliced ? (long long)(w.scalars[kRank]) * w.count : 0; // element of the bucket
-  const long long cut = w.scalars[kDecayAll] != 0 ? w.count : w.decayEnd - first;
-  const int step = w.wide ? kEach : 1; // elements at a time
-  P *param = static_cast<P *>(w.param), *a = static_cast<P *>(w.first), *b = static_cast<P *>(w.second);
-  const G *grad = static_cast<const G *>(w.grad);
-  const long long threads = (long long)(gridDim.x) * kThreads;
-  for (long long i = (blockIdx.x * (long long)(kThreads) + threadIdx.x) * step; i < w.count; i += threads * step) {
-    const int n = w.count - i < step ? int(w.count - i) : step;
-    Pack<P, kEach> p, x, y;
-    Pack<G, kEach> g;
-    loadFew(p, param + i, n);
-    loadFew(g, grad + i, n);
-    if (a)
-      loadFew(x, a + i, n);
-    if (b)
-      loadFew(y, b + i, n);
+  numbers.cut = w.scalars[kDecayAll] != 0 ? w.count : w.decayEnd - first;
+  numbers.formula = F(w);
+}
+
+/// kEach elements a thread: what they are loaded for waits for nothing but the numbers.
+template <template <typename> class Formula, typename P, typename G>
+__global__ void __launch_bounds__(kThreads) updatePacks(OptimizerWork w) {
+  __shared__ Numbers<Formula<P>> shared;
+  const long long i = (blockIdx.x * (long long)(kThreads) + threadIdx.x) * kEach;
+  const bool whole = i + kEach <= w.count;
+  P *param = static_cast<P *>(w.param) + i, *a = static_cast<P *>(w.first) + i, *b = static_cast<P *>(w.second) + i;
+  const G *grad = static_cast<const G *>(w.grad) + i;
+  Pack<P, kEach> p, x = {}, y = {};
+  Pack<G, kEach> g;
+  if (whole) {
+    p = loadPack(param);
+    g = loadPack(grad);
+    if (w.first)
+      x = loadPack(a);
+    if (w.second)
+      y = loadPack(b);
+  }
+  if (threadIdx.x == 0)
+    findNumbers(shared, w);
+  __syncthreads();
+  const Numbers<Formula<P>> numbers = shared;
+  if (whole) {
+#pragma unroll
     for (int l = 0; l < kEach; ++l)
-      if (l < n)
-        formula.update(p.at[l], P(widen(g.at[l])), x.at[l], y.at[l], i + l < cut);
-    storeFew(param + i, p, n);
-    if (a)
-      storeFew(a + i, x, n);
-    if (b)
-      storeFew(b + i, y, n);
+      numbers.formula.update(p.at[l], P(widen(g.at[l])), x.at[l], y.at[l], i + l < numbers.cut);
+    storePack(param, p);
+    if (w.first)
+      storePack(a, x);
+    if (w.second)
+      storePack(b, y);
+    return;
+  }
+  for (int l = 0; i + l < w.count; ++l) {
+    P none = 0;
+    numbers.formula.update(param[l], P(widen(grad[l])), w.first ? a[l] : none, w.second ? b[l] : none,
+                           i + l < numbers.cut);
   }
 }
 
+/// Arrays of any alignment, an element a thread.
+template <template <typename> class Formula, typename P, typename G>
+__global__ void __launch_bounds__(kThreads) updateEach(OptimizerWork w) {
+  __shared__ Numbers<Formula<P>> shared;
+  if (threadIdx.x == 0)
+    findNumbers(shared, w);
+  __syncthreads();
+  const long long i = blockIdx.x * (long long)(kThreads) + threadIdx.x;
+  if (i >= w.count)
+    return;
+  P none = 0, &x = w.first ? static_cast<P *>(w.first)[i] : none,
+    &y = w.second ? static_cast<P *>(w.second)[i] : none;
+  shared.formula.update(static_cast<P *>(w.param)[i], P(widen(static_cast<const G *>(w.grad)[i])), x, y,
+                        i < shared.cut);
+}
+
+template <template <typename> class Formula, typename P, typename G>
+cudaError_t enqueueFormula(const OptimizerWork &w, cudaStream_t stream) {
+  if (w.wide)
+    return enqueue(updatePacks<Formula, P, G>, dim3(blocksFor(w.count, kThreads * kEach)), kThreads, 0, stream, w);
+  return enqueue(updateEach<Formula, P, G>, dim3(blocksFor(w.count, kThreads)), kThreads, 0, stream, w);
+}
+
 template <typename P, typename G> cudaError_t enqueueTyped(const OptimizerWork &w, cudaStream_t stream) {
-  const long long perBlock = kThreads * (w.wide ? kEach : 1);
-  const long long blocks = (w.count + perBlock - 1) / perBlock;
-  const dim3 grid(unsigned(blocks < 1 << 20 ? blocks : 1 << 20));
-  if (w.kind == Optimizer::Sgd)
-    return enqueue(updateAll<Sgd, P, G>, grid, kThreads, 0, stream, w);
-  return enqueue(updateAll<Adam, P, G>, grid, kThreads, 0, stream, w);
+  return w.kind == Optimizer::Sgd ? enqueueFormula<Sgd, P, G>(w, stream) : enqueueFormula<Adam, P, G>(w, stream);
 }
 
 } // namespace

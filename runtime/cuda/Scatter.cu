@@ -99,6 +99,28 @@ template <typename T> __global__ void scatterPoints(ScatterNdArgs a) {
   }
 }
 
+constexpr int kPlaces = 1024, kPlaceThreads = 256; ///< that a block has, and its threads
+
+// Short ones, of which the last counts: a block finds the last update of each of its places.
+template <typename T> __global__ void __launch_bounds__(kPlaceThreads) assignPoints(ScatterNdArgs a, long long places) {
+  __shared__ int last[kPlaces];
+  for (long long low = (long long)blockIdx.x * kPlaces; low < places; low += (long long)gridDim.x * kPlaces) {
+    for (int r = threadIdx.x; r < kPlaces; r += kPlaceThreads)
+      last[r] = -1;
+    __syncthreads();
+    for (int i = threadIdx.x; i < int(a.tuples * a.line); i += kPlaceThreads) {
+      const long long r = sliceOf(a, i / a.line) * a.line + i % a.line - low;
+      if (r >= 0 && r < kPlaces)
+        atomicMax(&last[r], i);
+    }
+    __syncthreads();
+    for (int r = threadIdx.x; r < kPlaces; r += kPlaceThreads)
+      if (last[r] >= 0)
+        static_cast<T *>(a.y)[low + r] = static_cast<const T *>(a.updates)[last[r]];
+    __syncthreads();
+  }
+}
+
 } // namespace
 
 cudaError_t launchScatterElements(const ScatterElementsArgs &a, cudaStream_t stream) {
@@ -111,7 +133,12 @@ cudaError_t launchScatterElements(const ScatterElementsArgs &a, cudaStream_t str
 cudaError_t launchScatterNd(const ScatterNdArgs &a, cudaStream_t stream) {
   withStored(a.type, [&](auto *t) {
     using T = Pointee<decltype(t)>;
-    if (a.line >= 32)
+    long long places = a.line;
+    for (int k = 0; k < a.width; ++k)
+      places *= a.dims[k];
+    if (a.kind == ScatterKind::None && a.line < 32 && a.tuples * a.line < 0x7fffffffll)
+      assignPoints<T><<<gridFor(places, kPlaces), kPlaceThreads, 0, stream>>>(a, places);
+    else if (a.line >= 32)
       scatterSlices<T><<<gridFor(a.line, 64), 64, 0, stream>>>(a);
     else
       scatterPoints<T><<<1, 32, 0, stream>>>(a);

@@ -33,8 +33,8 @@ static llvm::Expected<std::string> placeOfKeys(const Device &device) {
       .str();
 }
 
-void Tuner::add(LtProduct &product, const Operands &operands, void *workspace, Scratch *scratch) {
-  products_.push_back({&product, operands, workspace, scratch, product.problem().describe()});
+void Tuner::add(LtProduct &product, const Operands &operands, KernelScratch workspace) {
+  products_.push_back({&product, operands, workspace, product.problem().describe()});
 }
 
 llvm::Expected<Tuning> Tuner::decide() {
@@ -56,7 +56,7 @@ llvm::Expected<Tuning> Tuner::decide() {
         return error;
     }
     hasScribbled_ = true;
-    auto fastest = timer->fastest(*open.product, open.operands, open.workspace ? open.workspace : open.scratch->data());
+    auto fastest = timer->fastest(*open.product, open.operands, open.workspace.data());
     if (!fastest)
       return fastest.takeError();
     found.set(open.key, bytesOf(*fastest));

@@ -2,6 +2,7 @@
 // Times the algorithms of products, and lets each product use the fastest.
 #pragma once
 
+#include "runtime/cuda/Kernel.h"
 #include "runtime/cuda/LtMatMul.h"
 #include "runtime/cuda/TuningFile.h"
 
@@ -19,8 +20,8 @@ public:
   Tuner(std::string path, Device &device, Communicator *communicator)
       : path_(std::move(path)), device_(device), communicator_(communicator) {}
 
-  /// The product stays where it is until `settle`. `workspace` holds kBlasWorkspace bytes, or is null: scratch memory.
-  void add(LtProduct &product, const Operands &operands, void *workspace, Scratch *scratch);
+  /// The product stays where it is until `settle`. The workspace holds kProductWorkspace bytes.
+  void add(LtProduct &product, const Operands &operands, KernelScratch workspace);
   /// All ranks call it, after the same plan. What the products read and write holds anything afterwards. Errors: of the
   /// device; a rank has failed. Where the file cannot be written, what it lacks stays with the library's first answer: so
   /// every run gives the same bits.
@@ -32,8 +33,7 @@ private:
   struct Open {
     LtProduct *product;
     Operands operands;
-    void *workspace;
-    Scratch *scratch;
+    KernelScratch workspace;
     std::string key;
   };
   /// Of rank 0: what to use for each key.

@@ -5,6 +5,7 @@
 #include "ir/ops/Infer.h"
 #include "tests/cuda/RunCommand.h"
 #include <cmath>
+#include <cmath>
 
 using namespace shardc;
 using namespace shardc::test;
@@ -60,6 +61,38 @@ TEST_P(CudaMatMul, addsOtherMemory) {
   ASSERT_TRUE(bool(wanted)) << llvm::toString(wanted.takeError());
   ASSERT_TRUE(bool(got)) << llvm::toString(got.takeError());
   EXPECT_EQ(compare((*got)[0], (*wanted)[0], 0), "");
+}
+
+/// Sums, c and bias are rounded once, at the end: within half a unit of the last place of what f64 says.
+TEST_P(CudaMatMul, roundsOnce) {
+  SHARDC_NEEDS_DEVICE();
+  if (byteSize(GetParam()) != 2)
+    GTEST_SKIP() << "16-bit types only";
+  const double unit = GetParam() == DType::BF16 ? 1.0 / 128 : 1.0 / 1024;
+  const int64_t sizes[][3] = {{64, 80, 72}, {512, 384, 640}, {256, 1024, 4096}};
+  for (auto [m, n, k] : sizes)
+    for (unsigned choice = 0; choice < 6; ++choice) {
+      const bool bias = choice & 1, c = choice >= 2, inPlace = choice >= 4;
+      TestCommand command{"matmul", {{"transpose_b", int64_t(1)}}};
+      command.in = {randomTensor(GetParam(), {m, k}, 1), randomTensor(GetParam(), {n, k}, 2)};
+      command.in.push_back(c ? OperandView(randomTensor(GetParam(), {m, n}, 3)) : OperandView());
+      if (bias)
+        command.in.push_back(randomTensor(GetParam(), {n}, 4));
+      command.out = {Type(GetParam(), {m, n})};
+      if (inPlace)
+        command.inPlace = {{0, 2}};
+      auto wanted = runByHost(command), got = runByDevice(command);
+      ASSERT_TRUE(bool(wanted)) << llvm::toString(wanted.takeError());
+      ASSERT_TRUE(bool(got)) << llvm::toString(got.takeError());
+      double worst = 0;
+      for (int64_t i = 0; i < m * n; ++i) {
+        const double w = (*wanted)[0].asDouble(i);
+        const double ulp = std::ldexp(unit, std::max(std::ilogb(w), -14));
+        worst = std::max(worst, std::fabs((*got)[0].asDouble(i) - w) / ulp);
+      }
+      EXPECT_LT(worst, 0.55) << "size " << m << "x" << n << "x" << k << (bias ? " bias" : "")
+                             << (c ? inPlace ? " c in place" : " c" : "");
+    }
 }
 
 /// Every choice of bias, c (elsewhere or y itself) and ReLU, in tensor cores' sizes and odd ones.

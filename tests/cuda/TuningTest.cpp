@@ -71,9 +71,14 @@ protected:
     SHARDC_NEEDS_DEVICE();
     Tensor values = randomTensor(DType::BF16, {kM * kK}, 1);
     for (auto [memory, count] : {std::pair(&a, kM * kK), std::pair(&b, kN * kK), std::pair(&y, kM * kN),
-                                 std::pair(&c, kM * kN), std::pair(&workspace, cuda::kBlasWorkspace / 2)})
+                                 std::pair(&c, kM * kN), std::pair(&workspace, kProductWorkspace / 2)})
       *memory = std::make_unique<DeviceMemory>(count <= kM * kK ? values.bytes() : nullptr, size_t(count) * 2);
     operands = {a->data(), b->data(), c->data(), y->data()};
+    host::Binding binding;
+    binding.workspace = workspace->data(), binding.workspaceBytes = kProductWorkspace;
+    auto made = cuda::KernelScratch::of(binding, *sharedDevice(), kProductWorkspace);
+    ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
+    scratch = *made;
   }
 
   std::unique_ptr<cuda::LtProduct> product() {
@@ -109,6 +114,7 @@ protected:
   cuda::Problem problem;
   cuda::Operands operands;
   std::unique_ptr<DeviceMemory> a, b, c, y, workspace;
+  cuda::KernelScratch scratch;
 };
 
 TEST_F(CudaTuning, everyAlgorithmIsRight) {
@@ -134,8 +140,8 @@ TEST_F(CudaTuning, theFileDecides) {
     auto one = product(), other = product();
     ASSERT_TRUE(one && other);
     cuda::Tuner tuner(path, *sharedDevice(), nullptr);
-    tuner.add(*one, operands, workspace->data(), nullptr);
-    tuner.add(*other, operands, workspace->data(), nullptr);
+    tuner.add(*one, operands, scratch);
+    tuner.add(*other, operands, scratch);
     ASSERT_EQ(llvm::toString(tuner.settle()), "");
     EXPECT_EQ(tuner.hasScribbled(), time == 0);
     expectRight(*one);
@@ -152,7 +158,7 @@ TEST_F(CudaTuning, withoutAFileNothingIsTimed) {
   auto one = product();
   ASSERT_TRUE(one);
   cuda::Tuner tuner("", *sharedDevice(), nullptr);
-  tuner.add(*one, operands, workspace->data(), nullptr);
+  tuner.add(*one, operands, scratch);
   ASSERT_EQ(llvm::toString(tuner.settle()), "");
   EXPECT_FALSE(tuner.hasScribbled());
   expectRight(*one);
