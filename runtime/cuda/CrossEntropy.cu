@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kFewThreads) rowLosses16(CrossEntropyWork w, d
   const long long row = blockIdx.x;
   const T *x = static_cast<const T *>(w.logits) + row * w.rowStride;
   float top = -INFINITY, sum = 0;
-  long long first = w.classes; // of the pack that the top is in
+  long long first = threadIdx.x * kWide < w.classes ? threadIdx.x * kWide : w.classes; // of the pack that the top is in
   for (long long i = threadIdx.x * kWide; i < w.classes; i += kFewThreads * kWide) {
     const uint4 bits = *reinterpret_cast<const uint4 *>(x + i);
     const Widest<T> &several = reinterpret_cast<const Widest<T> &>(bits);
@@ -133,8 +133,8 @@ __global__ void __launch_bounds__(kFewThreads) rowLosses16(CrossEntropyWork w, d
     for (int l = 0; l < kWide; ++l)
       sum += power2((value[l] - top) * kLog2E);
   }
-  if (first < w.classes)
-    while (float(widen(x[first])) != top)
+  if (top > -INFINITY)
+    while (widen(x[first]) != top)
       ++first;
   const Part<float> part = blockPart(Part<float>{top, sum, first}, room, kFewThreads);
   if (threadIdx.x == 0)

@@ -17,7 +17,7 @@ struct DeviceOptions {
   bool graphs = true;
   /// Where the fastest algorithms of products are looked up and kept ("": nowhere, they are the library's first answers). With
   /// the same file a run gives the same bits; what it lacks is timed and added to it, by rank 0, whose path counts.
-  std::string tuning = {};
+  std::string tuning = defaultTuningFile();
 };
 
 /// One rank; the calling thread uses it. Errors, beside those of every executor: no device (see whyNoDevice), kernels that it lacks,

@@ -93,7 +93,7 @@ cl::opt<bool> noGraphsFlag("no-cuda-graphs", cl::cat(machineCategory),
 cl::opt<std::string>
     tuningFlag("tuning", cl::value_desc("FILE|off"), cl::cat(machineCategory),
                cl::desc("--device cuda: where the fastest algorithms of products are kept; what it lacks is timed and added. The "
-                        "same file gives the same bits; off: none are timed. Default: off"));
+                        "same file gives the same bits; off: none are timed. Default: shardc/tuning.txt in the cache folder"));
 cl::opt<unsigned>
     ranksFlag("ranks", cl::value_desc("N"), cl::cat(machineCategory),
               cl::desc("data-parallel ranks; default, and nothing else: as in the plan"));
