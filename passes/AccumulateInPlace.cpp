@@ -31,12 +31,19 @@ static bool absorb(Op &add, Value *sum, Value *term, const llvm::DenseMap<const 
   return true;
 }
 
+/// Is it a term of a sum, or what the program leaves? To others f32 is only twice the bytes.
+static bool isTerm(const Value *v) {
+  return v->op()->graph().isOutput(v) || (v->hasUses() && llvm::all_of(v->uses(), [](const Use &use) {
+           return use.op->is(kAdd) || (use.op->def().view && isTerm(use.op->result()));
+         }));
+}
+
 /// cast(op(...)) to f32 => op(..., wide = 1): its sums are not rounded in between
 static void keepWide(Op &cast) {
   Value *narrow = cast.operand(0);
   Op *op = narrow->op();
   if (cast.result()->type().dtype != DType::F32 || !isHalf(narrow->type().dtype) || !accumulatorOf(op->def()) || op->numResults() != 1 ||
-      !narrow->hasOneUse() || cast.graph().isOutput(narrow) || op->phase != Phase::Backward)
+      !narrow->hasOneUse() || cast.graph().isOutput(narrow) || op->phase != Phase::Backward || !isTerm(cast.result()))
     return;
   cast.setOperand(0, nullptr);
   op->attrs.set("wide", int64_t(1));

@@ -45,7 +45,7 @@ llvm::Error assignBuckets(Graph &graph, const CompileOptions &options);
 /// Reverse mode from output "loss_sum" to every trainable parameter: adds outputs "grad:NAME". A parameter without a path has none.
 llvm::Error insertGradients(Graph &graph, const CompileOptions &options);
 /// Sums of gradients become accumulation in place: matmul and embedding_grad take the other summand as `acc`. Where such an op's 16-bit
-/// result is only widened, it leaves its sums unrounded (wide = 1) instead.
+/// result is only widened for a sum, or to be kept, it leaves its sums unrounded (wide = 1) instead.
 llvm::Error accumulateInPlace(Graph &graph, const CompileOptions &options);
 
 // Step -> Sharded.
