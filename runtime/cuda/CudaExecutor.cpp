@@ -249,7 +249,7 @@ llvm::Error CudaExecutor::wait() {
 }
 
 llvm::Error CudaExecutor::causeOf(llvm::Error error) const {
-  constexpr auto kPatience = std::chrono::seconds(2), kPause = std::chrono::milliseconds(10);
+  constexpr std::chrono::milliseconds kPatience(2000), kPause(10);
   for (auto waited = kPatience * 0; waited < kPatience; waited += kPause) {
     if (options_.communicator->aborted()) {
       llvm::consumeError(std::move(error));
