@@ -141,12 +141,15 @@ __global__ void __launch_bounds__(kFewThreads) rowLosses16(CrossEntropyWork w, d
     finishRow<T>(w, row, part, loss, hit);
 }
 
-__global__ void __launch_bounds__(kThreads) addRows(CrossEntropyWork w, const double *loss, const long long *hit) {
-  __shared__ double sums[kThreads / kWarp];
-  __shared__ long long counts[kThreads / kWarp], hits[kThreads / kWarp];
+constexpr int kManyThreads = 1024;
+
+__global__ void __launch_bounds__(kManyThreads) addRows(CrossEntropyWork w, const double *loss, const long long *hit) {
+  __shared__ double sums[kManyThreads / kWarp];
+  __shared__ long long counts[kManyThreads / kWarp], hits[kManyThreads / kWarp];
   double sum = 0;
   long long count = 0, correct = 0;
-  for (long long r = threadIdx.x; r < w.rows; r += kThreads) {
+#pragma unroll 4
+  for (long long r = threadIdx.x; r < w.rows; r += kManyThreads) {
     sum += loss[r];
     count += w.labels[r] != w.ignore;
     correct += hit[r];
@@ -203,7 +206,7 @@ cudaError_t enqueueCrossEntropy(const CrossEntropyWork &w, void *scratch, cudaSt
   });
   if (code != cudaSuccess)
     return code;
-  return enqueue(addRows, dim3(1), kThreads, 0, stream, w, loss, hit);
+  return enqueue(addRows, dim3(1), kManyThreads, 0, stream, w, loss, hit);
 }
 
 cudaError_t enqueueCrossEntropyGrad(const CrossEntropyWork &w, void *, cudaStream_t stream) {

@@ -48,10 +48,13 @@ __global__ void __launch_bounds__(kThreads) squareBlocks(const T *x, long long c
     partial[blockIdx.x] = sum;
 }
 
-__global__ void __launch_bounds__(kThreads) addPartials(const double *partial, long long count, double *to) {
-  __shared__ double room[kThreads / kWarp];
+constexpr int kManyThreads = 1024;
+
+__global__ void __launch_bounds__(kManyThreads) addPartials(const double *partial, long long count, double *to) {
+  __shared__ double room[kManyThreads / kWarp];
   double sum = 0;
-  for (long long i = threadIdx.x; i < count; i += kThreads)
+#pragma unroll 4
+  for (long long i = threadIdx.x; i < count; i += kManyThreads)
     sum += partial[i];
   sum = blockJoin(sum, room, Plus());
   if (threadIdx.x == 0)
@@ -92,7 +95,7 @@ cudaError_t enqueueSumSquares(const SumSquaresWork &w, void *scratch, cudaStream
   });
   if (code != cudaSuccess)
     return code;
-  return enqueue(addPartials, dim3(1), kThreads, 0, stream, partial, blocks, w.sum);
+  return enqueue(addPartials, dim3(1), kManyThreads, 0, stream, partial, blocks, w.sum);
 }
 
 cudaError_t enqueueGradScale(const GradScaleWork &w, void *, cudaStream_t stream) {

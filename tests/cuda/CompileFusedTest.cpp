@@ -180,7 +180,7 @@ TEST_P(CompileFusedPlans, fewKernelsForAPlan) {
   options.precision = precision;
   options.target = "cuda";
   options.machine = "h200";
-  auto compiled = compile(std::move(*graph), options, {});
+  auto compiled = compile(std::move(*graph), plan::Model(), options);
   ASSERT_TRUE(bool(compiled)) << llvm::toString(compiled.takeError());
   CompilingDevice device;
   compilePlan(*compiled->plan, device);

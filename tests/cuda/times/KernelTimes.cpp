@@ -147,6 +147,9 @@ void update(int64_t count) {
              Tensor(DType::F32, {count}), Tensor::splat(DType::F64, {}, 1), Tensor(DType::F64, {kNumScalars})};
   adam.out = {type, type, type};
   adam.inPlace = {{0, 0}, {1, 2}, {2, 3}};
+  double *scalars = adam.in[5].storage->mutableData<double>();
+  scalars[kLearningRate] = 1e-4, scalars[kBeta1] = 0.9, scalars[kBeta2] = 0.999, scalars[kEpsilon] = 1e-8;
+  scalars[kBiasCorrection1] = 0.1, scalars[kBiasCorrection2] = 0.001;
   row("adamw, bf16 gradients", adam, 0);
 }
 
