@@ -84,16 +84,16 @@ protected:
         if (llvm::Error error = executor.run(program))
           return error;
       }
-      auto trained = train->last.read();
-      if (!trained)
-        return trained.takeError();
+      if (llvm::Error error = train->last.fetch())
+        return error;
       if (llvm::Error error = executor.run(update->index))
         return error;
-      auto updated = update->read();
-      if (!updated)
-        return updated.takeError();
+      if (llvm::Error error = update->fetch())
+        return error;
+      if (llvm::Error error = executor.finish())
+        return error;
       if (losses)
-        losses->insert(losses->end(), {trained->lossSum / trained->lossCount, updated->gradNorm});
+        losses->insert(losses->end(), {train->last.results().loss(), update->results().gradNorm});
     }
     return waitForAll(c);
   }
