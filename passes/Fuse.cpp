@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph/Builder.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "passes/FusedBody.h"
 #include "passes/Passes.h"
+#include "passes/RowForm.h"
 #include <queue>
 
 namespace shardc {
 namespace {
 
 constexpr unsigned kMaxOps = 48, kMaxInputs = 12, kMaxVisits = 4096;
+/// Blocks that share the rows of a sum of columns: two for each multiprocessor of the GPUs that plans are made for.
+constexpr int64_t kColumnParts = 264;
 
 struct Group {
   llvm::SmallVector<Op *, 4> ops;     ///< in order
+  Dims dims;                          ///< what all of them go over
+  int64_t axis = -1;                  ///< rows begin there; -1: there are none
   unsigned first = 0, last = 0;       ///< positions
+  unsigned due = 0;                   ///< position of the last one that others wait for
 };
 
-/// Grows groups along producer-consumer edges, in program order. A group stays convex: no path leaves it and comes back,
-/// so that one op can stand for it.
+/// Grows groups along producer-consumer edges, in program order: pointwise ops, and ops over the same rows. A group stays
+/// convex: no path leaves it and comes back, so that one op can stand for it.
 class Fuser {
 public:
   explicit Fuser(Graph &graph) : graph_(graph) {
@@ -27,14 +34,29 @@ public:
 
   void run() {
     for (Op &op : graph_.ops())
-      if (op.def().scalar)
+      if (std::optional<RowForm> form = rowFormOf(op))
+        forms_[&op] = std::move(*form);
+    for (auto &[op, form] : forms_)
+      for (auto [i, kind] : llvm::enumerate(form.results))
+        if (kind == RowKind::Column)
+          for (Op *link : tailOf(op->result(i)).chain)
+            tails_.insert(link);
+    for (Op &op : graph_.ops())
+      if ((op.def().scalar && !tails_.contains(&op)) || forms_.count(&op))
         place(op);
+    for (auto &group : groups_)
+      if (group && isPlain(*group)) {
+        for (Op *op : group->ops)
+          index_.erase(op);
+        group = nullptr;
+      }
     llvm::SmallVector<Op *> order = sorted();
     for (Op *op : order)
       graph_.moveBefore(op, nullptr);
     for (auto &group : groups_)
       if (group)
-        emit(*group);
+        group->axis < 0 ? emit(*group) : emitRows(*group);
+    joinColumnSums(graph_);
   }
 
 private:
@@ -48,7 +70,15 @@ private:
     groups_.push_back(std::make_unique<Group>());
     Group &group = *groups_.back();
     group.ops.push_back(&op);
-    group.first = group.last = position_[&op];
+    group.first = group.last = group.due = position_[&op];
+    if (const RowForm *form = formOf(op)) {
+      group.dims = form->dims;
+      group.axis = form->axis;
+      if (form->isColumns())
+        group.due = 0;
+    } else {
+      group.dims = op.result()->type().dims;
+    }
     index_[&op] = own;
     for (Value *operand : op.operands())
       if (Group *other = operand ? groupOf(operand->op()) : nullptr)
@@ -58,15 +88,17 @@ private:
   void tryMerge(unsigned own, Group &other) {
     Group &group = *groups_[own];
     if (&group == &other || other.ops[0]->phase != group.ops[0]->phase ||
-        other.ops[0]->result()->type().dims != group.ops[0]->result()->type().dims ||
+        other.dims != group.dims || (group.axis >= 0 && other.axis >= 0 && group.axis != other.axis) ||
         group.ops.size() + other.ops.size() > kMaxOps)
       return;
     Group merged = other;
     merged.ops.append(group.ops.begin(), group.ops.end());
     llvm::sort(merged.ops, [&](Op *a, Op *b) { return position_[a] < position_[b]; });
+    merged.axis = std::max(group.axis, other.axis);
     merged.first = std::min(group.first, other.first);
     merged.last = std::max(group.last, other.last);
-    if (inputsOf(merged).size() > kMaxInputs || !convex(merged))
+    merged.due = std::max(group.due, other.due);
+    if (inputsOf(merged).size() > kMaxInputs || !fits(merged) || !convex(merged))
       return;
     unsigned gone = index_[other.ops[0]];
     for (Op *op : merged.ops)
@@ -75,13 +107,49 @@ private:
     groups_[gone] = nullptr;
   }
 
-  llvm::SetVector<Value *> inputsOf(const Group &group) const {
+  const RowForm *formOf(const Op &op) const {
+    auto found = forms_.find(const_cast<Op *>(&op));
+    return found == forms_.end() ? nullptr : &found->second;
+  }
+
+  RowKind kindOf(const Value *v) const {
+    const RowForm *form = formOf(*v->op());
+    return form ? form->results[v->index()] : RowKind::Element;
+  }
+
+  /// Does every member read what another makes as the program of the group can give it?
+  bool fits(const Group &group) const {
+    if (group.axis < 0)
+      return true;
     llvm::DenseSet<const Op *> members(group.ops.begin(), group.ops.end());
-    llvm::SetVector<Value *> inputs;
+    for (const Op *op : group.ops)
+      for (unsigned i = 0; i < op->numOperands(); ++i) {
+        const Value *v = op->operand(i);
+        if (!v || !members.contains(v->op()))
+          continue;
+        const RowForm *maker = formOf(*v->op());
+        if (kindOf(v) == RowKind::Element ? v->type().dims != group.dims
+                                          : kindOf(v) == RowKind::Column || !op->def().scalar || v->type().dims != maker->perRow())
+          return false;
+      }
+    return true;
+  }
+
+  /// A sum over the elements of rows alone has a kernel that does it as well.
+  bool isPlain(const Group &group) const {
+    const RowForm *form = formOf(*group.ops[0]);
+    return group.ops.size() == 1 && form && group.ops[0]->attrs.has("axes") && !form->isColumns();
+  }
+
+  llvm::SmallVector<FusedInput> inputsOf(const Group &group) const {
+    llvm::DenseSet<const Op *> members(group.ops.begin(), group.ops.end());
+    llvm::SmallVector<FusedInput> inputs;
     for (Op *op : group.ops)
-      for (Value *v : op->operands())
-        if (v && !members.contains(v->op()) && !inlineNumber(v))
-          inputs.insert(v);
+      for (unsigned i = 0; i < op->numOperands(); ++i) {
+        FusedInput input = inputOf(*op, i);
+        if (input.value && !members.contains(input.value->op()) && !inlineNumber(input.value) && !llvm::is_contained(inputs, input))
+          inputs.push_back(input);
+      }
     return inputs;
   }
 
@@ -127,7 +195,7 @@ private:
       const Group *group = groupOf(op);
       return group ? group->ops[0] : op;
     };
-    auto priority = [&](const Op *n) { return groupOf(n) ? groupOf(n)->last : position_[n]; };
+    auto priority = [&](const Op *n) { return groupOf(n) ? groupOf(n)->due : position_[n]; };
     llvm::DenseMap<const Op *, llvm::SetVector<const Op *>> users;
     for (Op &op : graph_.ops()) {
       waiting.try_emplace(node(&op), 0);
@@ -156,39 +224,104 @@ private:
     return order;
   }
 
-  void emit(const Group &group) {
-    llvm::SetVector<Value *> inputs = inputsOf(group);
+  llvm::SmallVector<Value *> outputsOf(const Group &group) const {
     llvm::DenseSet<const Op *> members(group.ops.begin(), group.ops.end());
     llvm::SmallVector<Value *> outputs;
-    for (Op *op : group.ops) {
-      Value *v = op->result();
-      bool leaves = graph_.isOutput(v) || llvm::any_of(v->uses(), [&](const Use &u) { return !members.contains(u.op); });
-      if (leaves)
-        outputs.push_back(v);
-    }
-    FusedBody body = writeBody(group.ops, inputs.getArrayRef(), outputs);
+    for (Op *op : group.ops)
+      for (unsigned i = 0; i < op->numResults(); ++i) {
+        Value *v = op->result(i);
+        if (graph_.isOutput(v) || llvm::any_of(v->uses(), [&](const Use &u) { return !members.contains(u.op); }))
+          outputs.push_back(v);
+      }
+    return outputs;
+  }
+
+  void replace(Value *v, Value *made) {
+    made->setBatchMajor(v->batchMajor());
+    std::string name = v->name().str();
+    graph_.replaceAllUses(v, made);
+    graph_.rename(v, "gone");
+    graph_.rename(made, name);
+  }
+
+  void emit(const Group &group) {
+    llvm::SmallVector<Value *> inputs, outputs = outputsOf(group);
+    for (FusedInput input : inputsOf(group))
+      inputs.push_back(input.value);
+    FusedBody body = writeBody(group.ops, inputs, outputs);
     Op *last = group.ops.back();
     Builder b(graph_, last);
     b.stampLike(*last);
-    Op *fused = b.make(kFused, inputs.getArrayRef(),
-                       {{"body", body.text}, {"outputs", body.outputs}, {"dims", Ints(last->result()->type().dims)}})
-                    ->op();
+    Op *fused =
+        b.make(kFused, inputs, {{"body", body.text}, {"outputs", body.outputs}, {"dims", Ints(group.dims)}})->op();
+    for (auto [i, v] : llvm::enumerate(outputs))
+      replace(v, fused->result(i));
+    for (Op *op : llvm::reverse(group.ops))
+      graph_.erase(op);
+  }
+
+  /// Blocks that share the rows. No array of the sums' type among the operands: none of them may take its place.
+  int64_t partsOf(const Group &group, llvm::ArrayRef<Value *> inputs) const {
+    const int64_t rows = numElements(llvm::ArrayRef(group.dims).take_front(group.axis));
+    int64_t parts = std::min(kColumnParts, (rows + 1) / 2);
+    auto clashes = [&](const Value *v) {
+      const Dims &dims = v->type().dims;
+      return !dims.empty() && dims[0] == parts && llvm::ArrayRef(dims).drop_front() == llvm::ArrayRef(group.dims).drop_front(group.axis);
+    };
+    while (parts > 1 && llvm::any_of(inputs, clashes))
+      --parts;
+    return parts;
+  }
+
+  void emitRows(const Group &group) {
+    llvm::SmallVector<Value *> outputs = outputsOf(group), values;
+    llvm::stable_sort(outputs, [&](Value *a, Value *b) { return order(a) < order(b); });
+    if (outputs.empty())
+      return;
+    Op *last = group.ops.back();
+    Builder b(graph_, last);
+    b.stampLike(*last);
+    llvm::SmallVector<FusedInput> inputs = inputsOf(group);
+    FusedBody body = writeBody(group.ops, inputs, outputs);
+    Dims perRow = group.dims;
+    std::fill(perRow.begin() + group.axis, perRow.end(), 1);
+    for (FusedInput input : inputs) {
+      Value *v = input.perRow ? b.reshape(input.value, perRow) : input.value;
+      v->setBatchMajor(input.value->batchMajor());
+      values.push_back(v);
+    }
+    Attrs attrs{{"body", body.text}, {"outputs", body.outputs}, {"dims", Ints(group.dims)}, {"axis", group.axis}};
+    if (kindOf(outputs.back()) == RowKind::Column)
+      attrs.set("parts", partsOf(group, values));
+    Op *fused = b.make(kFusedRows, values, std::move(attrs))->op();
     for (auto [i, v] : llvm::enumerate(outputs)) {
       Value *made = fused->result(i);
-      made->setBatchMajor(v->batchMajor());
-      std::string name = v->name().str();
-      graph_.replaceAllUses(v, made);
-      graph_.rename(v, "gone");
-      graph_.rename(made, name);
+      if (kindOf(v) == RowKind::Column)
+        finishColumns(b, v, made);
+      else
+        replace(v, b.reshape(made, v->type().dims));
     }
     for (Op *op : llvm::reverse(group.ops))
       graph_.erase(op);
+  }
+
+  /// Elements first: they may take the place of an operand.
+  int order(const Value *v) const { return int(kindOf(v)) == int(RowKind::Row) ? 1 : kindOf(v) == RowKind::Element ? 0 : 2; }
+
+  void finishColumns(Builder &b, Value *v, Value *parts) {
+    ColumnTail tail = tailOf(v);
+    Value *sums = b.make(kColumnSums, {parts}, {{"dtypes", toString(tail.dtype).str()}});
+    replace(tail.last, b.reshape(sums, tail.last->type().dims));
+    for (Op *link : llvm::reverse(tail.chain))
+      graph_.erase(link);
   }
 
   Graph &graph_;
   llvm::DenseMap<const Op *, unsigned> position_;
   llvm::DenseMap<const Op *, unsigned> index_;
   std::vector<std::unique_ptr<Group>> groups_;
+  llvm::MapVector<Op *, RowForm> forms_;  ///< of ops over rows
+  llvm::DenseSet<const Op *> tails_;      ///< what follows sums of columns, and goes with them
 };
 
 } // namespace

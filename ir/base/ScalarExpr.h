@@ -7,6 +7,7 @@
 //                   pow max min mod abs sign exp log sqrt sin cos tanh erf ceil floor round
 //                   isnan isinf, and cast-like f32(x) f64(x) f16(x) bf16(x) i32(x) i64(x) u8(x) bool(x)
 //                   keep(p, id, batch_major): 0 or 1/(1-p), drawn for the element (Philox)
+//                   rowsum(x) rowmax(x) colsum(x): over the elements of a row, and over rows (ScalarRows.h)
 // Names are inputs (a, b, c of an op; x0, x1 ... of a fused group), earlier lines (t0, t1 ...), inf or nan.
 // A line converts to its type; inside an expression types must agree, only numbers and keep adapt.
 // round is to nearest even; max and min are NaN if one operand is; float to integer truncates and saturates. Floats are computed in their own type (f16 and bf16: in f32, and rounded where
@@ -23,7 +24,7 @@ namespace shardc {
 enum class ScalarCode : uint8_t {
   Input, Number, Add, Sub, Mul, Div, Mod, Neg, Pow, Max, Min, Abs, Sign, Exp, Log, Sqrt, Sin, Cos, Tanh,
   Erf, Ceil, Floor, Round, IsNan, IsInf, Equal, Less, LessEqual, Greater, GreaterEqual, And, Or, Not,
-  Select, Convert, Keep
+  Select, Convert, Keep, RowSum, RowMax, ColumnSum
 };
 
 /// Straight-line code: instruction i defines register i. Shared subexpressions are computed once.

@@ -11,7 +11,7 @@ using enum ScalarCode;
 
 bool isComparison(ScalarCode code) { return code >= Equal && code <= GreaterEqual; }
 bool isLogic(ScalarCode code) { return code == And || code == Or || code == Not; }
-bool isFloatFunction(ScalarCode code) { return code >= Exp && code <= IsInf; }
+bool isFloatFunction(ScalarCode code) { return (code >= Exp && code <= IsInf) || (code >= RowSum && code <= ColumnSum); }
 
 /// A function of the grammar; `args` 0: there is none of that name.
 struct Function {
@@ -38,6 +38,9 @@ Function findFunction(llvm::StringRef name) {
       .Case("round", {Round, 1})
       .Case("isnan", {IsNan, 1})
       .Case("isinf", {IsInf, 1})
+      .Case("rowsum", {RowSum, 1})
+      .Case("rowmax", {RowMax, 1})
+      .Case("colsum", {ColumnSum, 1})
       .Default({Number, 0});
 }
 

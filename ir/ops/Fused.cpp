@@ -2,7 +2,7 @@
 // A chain of pointwise ops as one kernel. Attr `body` is a scalar program over the operands x0, x1
 // ... (ir/base/ScalarExpr.h), `outputs` the lines that leave it ("t3,t5"), `dims` the dims of every
 // result (default: the operands broadcast).
-#include "ir/base/ScalarExpr.h"
+#include "ir/base/ScalarRows.h"
 #include "ir/ops/Pointwise.h"
 #include "ir/ops/Reference.h"
 
@@ -44,6 +44,10 @@ llvm::Expected<Types> infer(const Op &op) {
   llvm::Expected<ScalarProgram> program = parse(op, body, outputs);
   if (!program)
     return program.takeError();
+  if (joinsElements(*program)) {
+    check.fail("body: got a sum over rows, wanted pointwise functions");
+    return check.error();
+  }
   Types types;
   for (int16_t output : program->outputs)
     types.push_back(Type(program->code[output].dtype, dims));

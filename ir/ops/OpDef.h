@@ -52,6 +52,13 @@ struct OpDef {
   OnnxRule onnx = {};
   /// Pointwise ops: the value over a, b, c (operands broadcast against each other). See ir/base/ScalarExpr.h.
   const char *scalar = nullptr;
+  /// Ops over rows, the dims from attribute `axis` on (the last dim where there is none): what they compute, as lines
+  /// "name = expr;" over the names of operands and results, with N numbers in a row. [name|number] stands for an
+  /// optional operand. See ir/base/ScalarRows.h.
+  const char *rows = nullptr;
+  uint8_t perRow = 0; ///< bits: operands of which a row has one number
+  /// Reductions: as `rows`, over the dims before the last ones.
+  const char *columns = nullptr;
   /// Types of the results; checks operands and attrs. The message needs no place: the builder adds it.
   llvm::Expected<Types> (*infer)(const Op &) = nullptr;
   /// Adds gradients of the operands; null with `notDifferentiable` set (the reason) or for ops after autodiff.

@@ -121,21 +121,25 @@ template <typename Fold> llvm::Expected<Tensors> evaluate(const Op &op, TensorAr
 }
 
 constexpr OpDef reduce(const char *mnemonic, llvm::Expected<Types> (*infer)(const Op &),
-                       void (*gradient)(GradContext &), Evaluate evaluate) {
+                       void (*gradient)(GradContext &), Evaluate evaluate, const char *rows = nullptr,
+                       const char *columns = nullptr) {
   OpDef def{.mnemonic = mnemonic};
   def.operands = kNamesX;
   def.infer = infer;
   def.gradient = gradient;
   def.evaluate = evaluate;
   def.layouts = kStrided;
+  def.rows = rows;
+  def.columns = columns;
   return def;
 }
 
 } // namespace
 
-constinit const OpDef kReduceSum = reduce("reduce_sum", infer, sumGradient, evaluate<Sum>);
+constinit const OpDef kReduceSum =
+    reduce("reduce_sum", infer, sumGradient, evaluate<Sum>, "y = rowsum(x);", "y = colsum(x);");
 constinit const OpDef kReduceMax =
-    reduce("reduce_max", inferExtreme, extremeGradient, evaluate<Max>);
+    reduce("reduce_max", inferExtreme, extremeGradient, evaluate<Max>, "y = rowmax(x);");
 constinit const OpDef kReduceMin =
     reduce("reduce_min", inferExtreme, extremeGradient, evaluate<Min>);
 constinit const OpDef kReduceProd = reduce("reduce_prod", infer, prodGradient, evaluate<Prod>);

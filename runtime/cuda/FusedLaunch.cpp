@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/FusedLaunch.h"
+#include "ir/base/ScalarRows.h"
+#include "runtime/cuda/FusedText.h"
 #include "runtime/cuda/Walk.h"
 #include "runtime/host/Strided.h"
 
@@ -196,7 +198,7 @@ bool readFused(const host::Binding &b, host::Checks &c, ScalarProgram &program) 
   for (size_t o = 0; o < b.out.size(); ++o)
     if (!c.dtype(b.out[o], program.code[program.outputs[o]].dtype))
       return false;
-  std::string wrong = checkFused(program);
+  std::string wrong = joinsElements(program) ? "got a sum over rows, wanted pointwise functions" : checkFused(program);
   return c.that(wrong.empty(), "body: " + wrong);
 }
 

@@ -43,9 +43,4 @@ constexpr int kFusedThreads = 256;
 /// Deterministic: the same arguments give the same text.
 std::string fusedSource(const ScalarProgram &program, const FusedLayout &layout);
 
-/// Which instructions lead to a result.
-std::vector<bool> usedInstructions(const ScalarProgram &program);
-/// "" or which instruction has no meaning for its types.
-std::string checkFused(const ScalarProgram &program);
-
 } // namespace shardc::cuda

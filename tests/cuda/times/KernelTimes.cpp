@@ -14,6 +14,10 @@ namespace {
 
 constexpr DType kStored = DType::BF16;
 
+/// Of the sections of main, those whose name the command line has; all if it has none.
+llvm::SmallVector<llvm::StringRef> asked;
+bool isAsked(llvm::StringRef section) { return asked.empty() || llvm::is_contained(asked, section); }
+
 /// A block of random numbers, again and again.
 Tensor values(DType dtype, Dims dims) {
   constexpr int64_t kBlock = 1 << 16;
@@ -171,6 +175,69 @@ void norms(int64_t count, int64_t width) {
   row("reduce_sum of columns", {"reduce_sum", {{"axes", Ints{0}}}, {x}, {parameter}}, 0);
 }
 
+/// The same and what stands beside them in a plan, as one kernel of a program over rows.
+void groups(int64_t count, int64_t width) {
+  const Dims dims{count, width};
+  constexpr int64_t kParts = 264;
+  const Type y(kStored, dims), parts(DType::F32, {kParts, width}), statistic(DType::F32, {count, 1});
+  const Tensor x = values(kStored, dims), wide = values(DType::F32, dims), scale = values(kStored, {width}),
+               one = Tensor::splat(DType::F32, {count, 1}, 1);
+  auto overRows = [&](llvm::StringRef name, std::vector<OperandView> in, llvm::StringRef body, llvm::StringRef outputs,
+                      llvm::SmallVector<Type> types) {
+    TestCommand test{"fused_rows",
+                     {{"body", body.str()}, {"outputs", outputs.str()}, {"dims", Ints(dims)}, {"axis", int64_t(1)}, {"parts", kParts}},
+                     std::move(in)};
+    test.out.assign(types.begin(), types.end());
+    row(("rows, " + name).str(), test, 0);
+  };
+  const std::string n = std::to_string(width) + ".0",
+                    rms = " t1: f32 = t0 * x2; t2: f32 = dy * x3; t3: bf16 = x2 * (t2 - t1 * (rowsum(t2 * t1) / " + n + "));",
+                    centred = " t1: f32 = (t0 - x2) * x3; t2: f32 = dy * x4; t3: bf16 = x3 * (t2 - rowsum(t2) / " + n +
+                              " - t1 * (rowsum(t2 * t1) / " + n + ")); s: f32 = colsum(dy * t1); c: f32 = colsum(dy);";
+  overRows("rms_norm", {x, scale}, "t0: f32 = x0; r: f32 = 1 / sqrt(rowsum(t0 * t0) / " + n + " + 0.000001); y: bf16 = t0 * r * x1;",
+           "y,r", {y, statistic});
+  overRows("add, rms_norm", {x, x, scale},
+           "a: bf16 = x0 + x1; t0: f32 = a; r: f32 = 1 / sqrt(rowsum(t0 * t0) / " + n + " + 0.000001); y: bf16 = t0 * r * x2;", "a,y,r",
+           {y, y, statistic});
+  overRows("rms_norm_grad", {x, x, one, scale}, "dy: f32 = x0; t0: f32 = x1;" + rms + " s: f32 = colsum(dy * t1);", "t3,s", {y, parts});
+  overRows("rms_norm_grad, residual", {x, x, one, scale, x},
+           "dy: f32 = x0; t0: f32 = x1;" + rms + " s: f32 = colsum(dy * t1); z: bf16 = t3 + x4;", "z,s", {y, parts});
+  overRows("rms_norm_grad of f32, residual, dropout", {wide, x, one, scale, x},
+           "d: bf16 = x0; dy: f32 = d; t0: f32 = x1;" + rms +
+               " s: f32 = colsum(dy * t1); z: bf16 = t3 + x4; w: bf16 = f32(z) * keep(0.1, 5, 1);",
+           "z,w,s", {y, y, parts});
+  overRows("layer_norm, residual, dropout", {x, x, scale, scale},
+           "a: bf16 = f32(x0) * keep(0.1, 5, 1); t0: bf16 = a + x1; m: f32 = rowsum(t0) / " + n +
+               "; t1: f32 = t0 - m; r: f32 = 1 / sqrt(rowsum(t1 * t1) / " + n + " + 0.000001); y: bf16 = t1 * r * x2 + x3;",
+           "t0,y,m,r", {y, y, statistic, statistic});
+  overRows("layer_norm_grad", {x, x, one, one, scale}, "dy: f32 = x0; t0: f32 = x1;" + centred, "t3,s,c", {y, parts, parts});
+  overRows("add, layer_norm_grad, bias gradient", {x, x, one, one, scale, x},
+           "d: bf16 = x0 + x5; dy: f32 = d; t0: f32 = x1;" + centred + " b: f32 = colsum(t3);", "t3,s,c,b", {y, parts, parts, parts});
+  overRows("sum of columns", {x}, "s: f32 = colsum(x0);", "s", {parts});
+  const Tensor sums = values(DType::F32, {kParts, width});
+  const Type parameter(kStored, {width});
+  row("column_sums, one", {"column_sums", {{"dtypes", std::string("bf16")}}, {sums}, {parameter}}, 0);
+  row("column_sums, three",
+      {"column_sums", {{"dtypes", std::string("bf16,bf16,bf16")}}, {sums, sums, sums}, {parameter, parameter, parameter}}, 0);
+}
+
+void gelus(int64_t count, int64_t width) {
+  const Dims dims{count, width};
+  const Tensor x = values(kStored, dims), wide = values(DType::F32, dims);
+  const std::string gelu = "t0: f32 = x0; t1: f32 = t0 * 0.70710676908493042; t2: f32 = erf(t1); t3: f32 = 1.0 + t2; t4: f32 = t3 * 0.5; "
+                           "t5: f32 = t0 * t0; t6: f32 = t5 * (-0.5); t7: f32 = exp(t6); t8: f32 = t7 * 0.39894229173660278; "
+                           "t9: f32 = t0 * t8; t10: f32 = t4 + t9; t11: f32 = x1 * t10; t12: bf16 = t11;";
+  for (const Tensor &dy : {x, wide}) {
+    TestCommand test{"fused_rows",
+                     {{"body", gelu + " s: f32 = colsum(t12);"}, {"outputs", std::string("t12,s")}, {"dims", Ints(dims)},
+                      {"axis", int64_t(1)}, {"parts", int64_t(264)}},
+                     {x, dy}};
+    test.out = {Type(kStored, dims), Type(DType::F32, {264, width})};
+    row(dy.dtype() == DType::F32 ? "rows, erf-GELU gradient of f32, bias gradient" : "rows, erf-GELU gradient, bias gradient", test, 0);
+    row("fused, the same without", {"fused", {{"body", gelu}, {"outputs", std::string("t12")}}, {x, dy}, {Type(kStored, dims)}}, 0);
+  }
+}
+
 void softmaxes(llvm::StringRef name, const Dims &dims) {
   const Tensor x = values(kStored, dims);
   row(("softmax, " + name).str(), {"softmax", {}, {x}, {Type(kStored, dims)}}, 0);
@@ -198,34 +265,49 @@ void pointwise() {
 
 } // namespace
 
-int main() {
+int main(int argc, char **argv) {
+  asked.assign(argv + 1, argv + argc);
   if (!sharedDevice()) {
     llvm::outs() << "no CUDA device: " << cuda::Device::whyNone() << "\n";
     return 77;
   }
   const int64_t rows = 64 * 128;
   llvm::outs() << "bf16; T5-large, 64 x 128\n";
-  product("[8192x1024] [1024x3072], forward", rows, 3072, 1024, false, true, kStored, false);
-  product("[8192x1024] [1024x1024], forward", rows, 1024, 1024, false, true, kStored, false);
-  product("[8192x1024] [1024x1024] + c, forward", rows, 1024, 1024, false, true, kStored, true);
-  product("[8192x4096] [4096x1024], forward", rows, 1024, 4096, false, true, kStored, false);
-  product("[8192x3072] [3072x1024], of the input", rows, 1024, 3072, false, false, kStored, false);
-  product("[3072x8192] [8192x1024], of the weight", 3072, 1024, rows, true, false, kStored, false);
-  product("[3072x8192] [8192x1024] += f32", 3072, 1024, rows, true, false, DType::F32, true);
-  product("[8192x1024] [1024x32128], logits", rows, 32128, 1024, false, true, kStored, false);
-  attention("attention, shared bias", 64, 128, 16, 64, {1, 16, 128, 128}, 0);
-  attention("attention, shared bias, dropout", 64, 128, 16, 64, {1, 16, 128, 128}, 0.1);
-  attention("attention, no bias", 64, 128, 16, 64, {}, 0);
-  attention("attention, length 512", 16, 512, 16, 64, {1, 16, 512, 512}, 0);
-  attention("attention, heads of 128", 32, 128, 16, 128, {1, 16, 128, 128}, 0);
-  attention("attention, full bias (DeBERTa)", 40, 128, 24, 64, {40, 24, 128, 128}, 0);
-  loss(rows, 32128);
-  embedding(rows, 32128, 1024);
-  update(32 << 20);
-  norms(rows, 1024);
-  norms(40 * 128, 1536);
-  softmaxes("[64 x 16 x 128, 128]", {64, 16, 128, 128});
-  softmaxes("[512, 32128]", {512, 32128});
-  pointwise();
+  if (isAsked("products")) {
+    product("[8192x1024] [1024x3072], forward", rows, 3072, 1024, false, true, kStored, false);
+    product("[8192x1024] [1024x1024], forward", rows, 1024, 1024, false, true, kStored, false);
+    product("[8192x1024] [1024x1024] + c, forward", rows, 1024, 1024, false, true, kStored, true);
+    product("[8192x4096] [4096x1024], forward", rows, 1024, 4096, false, true, kStored, false);
+    product("[8192x3072] [3072x1024], of the input", rows, 1024, 3072, false, false, kStored, false);
+    product("[3072x8192] [8192x1024], of the weight", 3072, 1024, rows, true, false, kStored, false);
+    product("[3072x8192] [8192x1024] += f32", 3072, 1024, rows, true, false, DType::F32, true);
+    product("[8192x1024] [1024x32128], logits", rows, 32128, 1024, false, true, kStored, false);
+  }
+  if (isAsked("attention")) {
+    attention("attention, shared bias", 64, 128, 16, 64, {1, 16, 128, 128}, 0);
+    attention("attention, shared bias, dropout", 64, 128, 16, 64, {1, 16, 128, 128}, 0.1);
+    attention("attention, no bias", 64, 128, 16, 64, {}, 0);
+    attention("attention, length 512", 16, 512, 16, 64, {1, 16, 512, 512}, 0);
+    attention("attention, heads of 128", 32, 128, 16, 128, {1, 16, 128, 128}, 0);
+    attention("attention, full bias (DeBERTa)", 40, 128, 24, 64, {40, 24, 128, 128}, 0);
+  }
+  if (isAsked("loss")) {
+    loss(rows, 32128);
+    embedding(rows, 32128, 1024);
+    update(32 << 20);
+  }
+  if (isAsked("rows")) {
+    norms(rows, 1024);
+    groups(rows, 1024);
+    norms(40 * 128, 1536);
+    groups(40 * 128, 1536);
+    gelus(40 * 128, 6144);
+  }
+  if (isAsked("softmax")) {
+    softmaxes("[64 x 16 x 128, 128]", {64, 16, 128, 128});
+    softmaxes("[512, 32128]", {512, 32128});
+  }
+  if (isAsked("pointwise"))
+    pointwise();
   return 0;
 }

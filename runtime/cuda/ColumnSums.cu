@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/ColumnSumsLaunch.h"
+#include "runtime/cuda/Stored.cuh"
+
+namespace shardc::cuda {
+using namespace stored;
+namespace {
+
+constexpr int kDown = 16;
+
+// A thread has every kDown-th row of a column.
+template <typename C> __global__ void __launch_bounds__(kColumnSumTile *kDown) columnSums(const __grid_constant__ ColumnSumsArgs a) {
+  __shared__ C room[kDown][kColumnSumTile];
+  int which = 0;
+  while (which + 1 < a.count && int(blockIdx.x) >= a.sums[which + 1].firstBlock)
+    ++which;
+  const ColumnSum &sum = a.sums[which];
+  const long long column = (long long)(int(blockIdx.x) - sum.firstBlock) * kColumnSumTile + threadIdx.x;
+  C total = 0;
+  if (column < sum.columns) {
+    const C *x = static_cast<const C *>(sum.x) + column;
+#pragma unroll 8
+    for (int r = threadIdx.y; r < sum.rows; r += kDown)
+      total += x[(long long)r * sum.columns];
+  }
+  room[threadIdx.y][threadIdx.x] = total;
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= sum.columns)
+    return;
+  for (int d = 1; d < kDown; ++d)
+    total += room[d][threadIdx.x];
+  storeFloat(sum.y, sum.type, column, total);
+}
+
+} // namespace
+
+cudaError_t launchColumnSums(const ColumnSumsArgs &a, cudaStream_t stream) {
+  const dim3 block(kColumnSumTile, kDown);
+  if (a.isDouble)
+    columnSums<double><<<a.blocks, block, 0, stream>>>(a);
+  else
+    columnSums<float><<<a.blocks, block, 0, stream>>>(a);
+  return cudaGetLastError();
+}
+
+} // namespace shardc::cuda

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/RowsLaunch.h"
+#include "runtime/cuda/Walk.h"
+#include "runtime/host/Strided.h"
+
+namespace shardc::cuda {
+namespace {
+
+constexpr unsigned kMaxWidth = 8;
+/// Threads of a row, and of a block: two blocks of a multiprocessor then have 85 registers a thread.
+constexpr unsigned kMostThreads = 256, kBlockThreads = 384;
+/// Packs that a thread may hold of each operand.
+constexpr unsigned kMostPacks = 32;
+constexpr int64_t kMostRows = (int64_t(1) << 31) - 1;
+
+bool allZero(const Dims &strides) {
+  return llvm::all_of(strides, [](int64_t s) { return s == 0; });
+}
+
+class Layouter {
+public:
+  Layouter(const host::Binding &b, const host::RowsProgram &program, RowsLaunch &to) : b_(b), p_(program), to_(to) {}
+
+  bool run(host::Checks &c) {
+    used_.assign(b_.in.size(), false);
+    for (size_t i = 0; i < p_.program.code.size(); ++i)
+      if (p_.used[i] && p_.program.code[i].code == ScalarCode::Input)
+        used_[p_.program.code[i].input] = true;
+    rowDims_.assign(p_.rowDims().begin(), p_.rowDims().end());
+    columnDims_.assign(p_.columnDims().begin(), p_.columnDims().end());
+    for (size_t i = 0; i < b_.in.size(); ++i) {
+      Dims strides;
+      host::broadcastStrides(b_.in[i], p_.dims, strides);
+      if (!used_[i])
+        strides.assign(p_.dims.size(), 0);
+      rowStrides_.push_back(Dims(strides.begin(), strides.begin() + p_.axis));
+      columnStrides_.push_back(Dims(strides.begin() + p_.axis, strides.end()));
+    }
+    host::collapse(rowDims_, rowStrides_);
+    host::collapse(columnDims_, columnStrides_);
+    RowsLayout &layout = to_.layout;
+    layout.width = chooseWidth();
+    const int64_t packs = p_.length / layout.width;
+    layout.packs = unsigned((packs + kMostThreads - 1) / kMostThreads);
+    if (!c.that(layout.packs <= kMostPacks, "rows: got too long ones for one kernel") ||
+        !c.that(p_.rows <= kMostRows, "rows: got too many for one kernel"))
+      return false;
+    layout.threads = unsigned(((packs + layout.packs - 1) / layout.packs + 31) / 32 * 32);
+    layout.groups = std::max(1u, kBlockThreads / layout.threads);
+    layout.whole = int64_t(layout.threads) * layout.packs * layout.width == p_.length;
+    layout.ahead = layout.packs == 1;
+    for (size_t i = 0; i < b_.in.size(); ++i) {
+      RowsOperand x{b_.in[i].dtype, !allZero(rowStrides_[i]), !allZero(columnStrides_[i])};
+      if (x.rows)
+        layout.rowRank = rowDims_.size();
+      if (x.columns)
+        layout.columnRank = columnDims_.size();
+      layout.inputs.push_back(x);
+    }
+    writeWords();
+    return true;
+  }
+
+private:
+  /// As many neighbours as the narrowest array has in 16 bytes, if all have so many side by side and all threads of a warp
+  /// get some.
+  unsigned chooseWidth() const {
+    unsigned width = 1;
+    for (size_t i = 0; i < b_.in.size(); ++i)
+      if (used_[i] && columnStrides_[i].back() == 1)
+        width = std::max<unsigned>(width, 16 / byteSize(b_.in[i].dtype));
+    for (width = std::min(width, kMaxWidth); width > 1 && (!fits(width) || p_.length < 32 * int64_t(width));)
+      width /= 2;
+    return width;
+  }
+  bool fits(int64_t width) const {
+    if (columnDims_.back() % width)
+      return false;
+    for (size_t i = 0; i < b_.in.size(); ++i) {
+      const int64_t size = byteSize(b_.in[i].dtype), bytes = std::min<int64_t>(16, width * size);
+      const Dims &strides = columnStrides_[i];
+      if (allZero(strides))
+        continue;
+      if (strides.back() != 1 || reinterpret_cast<uintptr_t>(b_.in[i].data) % uint64_t(bytes))
+        return false;
+      auto steps = [&](int64_t stride) { return stride * size % bytes == 0; };
+      if (!llvm::all_of(llvm::ArrayRef(strides).drop_back(), steps) || !llvm::all_of(rowStrides_[i], steps))
+        return false;
+    }
+    for (const host::Array &y : b_.out)
+      if (reinterpret_cast<uintptr_t>(y.data) % uint64_t(std::min<int64_t>(16, width * byteSize(y.dtype))))
+        return false;
+    return true;
+  }
+
+  void sizes(const Dims &dims, unsigned rank, int64_t innermost, int64_t limit) {
+    for (unsigned d = 0; d + 1 < rank; ++d) {
+      const int64_t size = dims[dims.size() - 1 - d] / (d == 0 ? innermost : 1);
+      const Divider divider(size, limit);
+      to_.words.push_back(size);
+      to_.words.push_back(divider.magic | uint64_t(divider.shift) << 32);
+    }
+  }
+
+  void writeWords() {
+    const RowsLayout &layout = to_.layout;
+    std::vector<uint64_t> &words = to_.words;
+    for (const host::Array &a : b_.in)
+      words.push_back(reinterpret_cast<uintptr_t>(a.data));
+    for (const host::Array &a : b_.out)
+      words.push_back(reinterpret_cast<uintptr_t>(a.data));
+    words.push_back(p_.rows);
+    words.push_back(p_.length);
+    words.push_back(reinterpret_cast<uintptr_t>(b_.scalars));
+    for (const ScalarInstr &instr : p_.program.code)
+      if (instr.code == ScalarCode::Keep)
+        words.push_back(instr.input);
+    sizes(rowDims_, layout.rowRank, 1, p_.rows);
+    sizes(columnDims_, layout.columnRank, layout.width, p_.length);
+    for (size_t i = 0; i < b_.in.size(); ++i)
+      for (unsigned d = 0; layout.inputs[i].rows && d < layout.rowRank; ++d)
+        words.push_back(rowStrides_[i][rowDims_.size() - 1 - d]);
+    for (size_t i = 0; i < b_.in.size(); ++i)
+      for (unsigned d = 0; layout.inputs[i].columns && d < layout.columnRank; ++d)
+        words.push_back(columnStrides_[i][columnDims_.size() - 1 - d] * (d == 0 ? layout.width : 1));
+  }
+
+  const host::Binding &b_;
+  const host::RowsProgram &p_;
+  RowsLaunch &to_;
+  std::vector<bool> used_; ///< inputs
+  Dims rowDims_, columnDims_;
+  llvm::SmallVector<Dims, 8> rowStrides_, columnStrides_; ///< by input
+};
+
+} // namespace
+
+bool layOutRows(const host::Binding &b, host::Checks &c, const host::RowsProgram &program, RowsLaunch &to) {
+  return Layouter(b, program, to).run(c);
+}
+
+} // namespace shardc::cuda
