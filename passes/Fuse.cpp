@@ -33,6 +33,7 @@ public:
   }
 
   void run() {
+    readNarrow();
     for (Op &op : graph_.ops())
       if (std::optional<RowForm> form = rowFormOf(op))
         forms_[&op] = std::move(*form);
@@ -60,6 +61,21 @@ public:
   }
 
 private:
+  /// Lets members read 16-bit values themselves: expressions widen them. What only widened then is gone.
+  void readNarrow() {
+    for (Op &op : graph_.ops()) {
+      std::optional<RowForm> form = rowFormOf(op);
+      if (!op.def().scalar && !(form && (!op.attrs.has("axes") || form->isColumns())))
+        continue;
+      for (unsigned i = 0; i < op.numOperands(); ++i)
+        if (Value *v = op.operand(i); v && v->op()->is(kCast) && v->type().dtype == DType::F32 && isHalf(v->op()->operand(0)->type().dtype))
+          op.setOperand(i, v->op()->operand(0));
+    }
+    for (auto it = graph_.ops().begin(); it != graph_.ops().end();)
+      if (Op &op = *it++; op.is(kCast) && !op.hasUses() && !graph_.isOutput(op.result()))
+        graph_.erase(&op);
+  }
+
   Group *groupOf(const Op *op) const {
     auto found = index_.find(op);
     return found == index_.end() ? nullptr : groups_[found->second].get();

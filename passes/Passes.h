@@ -60,7 +60,8 @@ llvm::Error insertOptimizer(Graph &graph, const CompileOptions &options);
 
 // Sharded -> Scheduled.
 
-/// Joins pointwise ops of one iteration space into `fused` ops; afterwards no other pointwise op is left.
+/// Joins pointwise ops of one iteration space into `fused` ops, and those with norms, softmax and sums over the same rows into
+/// `fused_rows` ops (RowForm.h), whose sums of columns `column_sums` finishes; afterwards no other pointwise op is left.
 llvm::Error fuse(Graph &graph, const CompileOptions &options);
 /// Inserts `copy` where a kernel cannot read a strided view.
 llvm::Error materialize(Graph &graph, const CompileOptions &options);

@@ -232,4 +232,49 @@ TEST(LargeKernels, fused) {
   }
 }
 
+/// A norm's gradient with what stands beside it: sums of rows and of columns, a residual, dropout.
+Call overRows(std::vector<CallOperand> in, const Dims &dims, int64_t axis, int64_t parts) {
+  Dims perRow = dims, columns{parts};
+  std::fill(perRow.begin() + axis, perRow.end(), 1);
+  columns.append(dims.begin() + axis, dims.end());
+  Call call{"fused_rows", {}, std::move(in), {{dims}, {dims}, {perRow, DType::F64, true}, {columns, DType::F64, true}, {columns, DType::F64, true}}};
+  call.with("body", llvm::StringRef("t0: WIDE = WIDE(x0) * keep(0.25, 7, 1); t1: WIDE = rowsum(t0 * t0) / 64; t2: WIDE = rowmax(t0); "
+                                    "t3: STORED = (t0 - t2) / sqrt(t1 + 1) * WIDE(x1); t4: WIDE = colsum(WIDE(t3)); t5: WIDE = colsum(t0); "
+                                    "t6: WIDE = rowsum(WIDE(t3)) / 64; t7: STORED = WIDE(t3) + WIDE(x2) * t6"))
+      .with("outputs", llvm::StringRef("t3,t7,t6,t4,t5"))
+      .with("dims", dims)
+      .with("axis", axis)
+      .with("parts", parts);
+  return call;
+}
+
+TEST(LargeKernels, overRows) {
+  SHARDC_NEEDS_DEVICE();
+  std::vector<double> scalars(kNumScalars);
+  scalars[kSeed] = 42;
+  scalars[kStep] = 3;
+  scalars[kShardIndex] = 2;
+  for (auto [rows, length] : {std::pair<int64_t, int64_t>{2000, 64}, {600, 1024}, {301, 1536}, {40, 1027}, {50, 5000}, {9, 8192}}) {
+    SCOPED_TRACE(length);
+    const Dims dims{rows, length};
+    const double slack = 10 + std::sqrt(double(std::max(rows, length)));
+    Call dense = overRows({x(dims), x({length}, 2), x(dims, 3)}, dims, 1, std::min<int64_t>(264, rows));
+    dense.inPlace = {{0, 2}};
+    expectLikeHost(dense, slack, scalars);
+    expectLikeHost(overRows({x({rows, 1}), x(dims, 2), x({}, 3)}, dims, 1, 7), slack, scalars);
+  }
+  const Dims dims{6, 50, 16, 64};
+  for (int64_t axis : {1, 2, 3})
+    expectLikeHost(overRows({{randomFloats(dims), {0, 2, 1, 3}}, x({16, 1}, 2), {randomFloats(dims, 3), {3, 1, 2, 0}, 2}}, dims, axis, 3), 50,
+                   scalars);
+}
+
+TEST(LargeKernels, columnSums) {
+  SHARDC_NEEDS_DEVICE();
+  Call call{"column_sums", {}, {x({264, 1024}), x({7, 3, 5}, 2), x({1, 100}, 3)}, {{{1024}}, {{3, 5}}, {{100}}}};
+  for (CallOperand &operand : call.in)
+    operand.wide = true;
+  expectLikeHost(call.with("dtypes", llvm::StringRef("STORED,STORED,STORED")), 20);
+}
+
 } // namespace

@@ -67,6 +67,22 @@ TEST(Dropout, cutsOfTheBatchDrawWhatTheWholeBatchWould) {
     EXPECT_EQ(second.asDouble(i) != 0, whole.asDouble(second.numElements() + i) != 0) << i;
 }
 
+TEST(Dropout, groupsOverRowsDrawTheSame) {
+  for (int64_t batchMajor : {0, 1}) {
+    const std::string keep = "keep(0.3, 9, " + std::to_string(batchMajor) + ")";
+    OpCase c{&kFusedRows, "Test", {x({13, 7, 11})},
+             {{"body", "t0: f64 = " + keep + " * f64(x0); t1: f64 = rowsum(t0); t2: f64 = t0 + 0 * t1;"}, {"outputs", std::string("t2,t1")},
+              {"dims", Ints{13, 7, 11}}, {"axis", int64_t(1)}}};
+    CaseGraph g;
+    Tensor y = run(c, DType::F64, 2, &g);
+    DropoutDraw draw(kTestSeed, 3, 9, 0.3);
+    std::vector<double> wanted = toDoubles(g.feeds[g.op->operand(0)]);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      wanted[i] *= draw.factor(dropoutStart(batchMajor, 2, wanted.size()) + i);
+    EXPECT_EQ(compare(y, fromDoubles(DType::F64, y.dims(), wanted), 1e-12), "");
+  }
+}
+
 TEST(Dropout, attentionDropsProbabilities) {
   const int64_t batch = 2, queries = 3, keys = 5, heads = 2, depth = 4;
   OpCase c{&kAttention,
