@@ -121,7 +121,7 @@ private:
   void overRows(const Op &op) {
     const RowForm form = *rowFormOf(op);
     const DType wide = wideType(op.operand(0)->type().dtype);
-    llvm::SmallVector<std::pair<llvm::StringRef, std::string>> known{{"N", spell(double(form.length()))}};
+    llvm::SmallVector<std::pair<llvm::StringRef, std::string>> known{{"M", spell(1 / double(form.length()))}};
     for (unsigned i = 0; i < op.numOperands(); ++i)
       if (op.operand(i))
         known.push_back({llvm::StringRef(op.def().operands[i]).rtrim('?'), operand(op, i)});

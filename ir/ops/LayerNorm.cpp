@@ -150,7 +150,7 @@ constinit const OpDef kLayerNorm = {.mnemonic = "layer_norm",
                                     .operands = kOperands,
                                     .results = kResults,
                                     .onnx = {"LayerNormalization", kAttrs},
-                                    .rows = "mean = rowsum(x) / N; c = x - mean; rstd = 1 / sqrt(rowsum(c * c) / N + eps); "
+                                    .rows = "mean = rowsum(x) * M; c = x - mean; rstd = 1 / sqrt(rowsum(c * c) * M + eps); "
                                             "y = c * rstd * [scale|1] + [bias|0];",
                                     .infer = infer,
                                     .gradient = gradient,
@@ -162,7 +162,7 @@ constinit const OpDef kLayerNormGrad = {.mnemonic = "layer_norm_grad",
                                         .operands = kGradOperands,
                                         .results = kGradResults,
                                         .rows = "h = (x - mean) * rstd; dh = dy * [scale|1]; "
-                                                "dx = rstd * (dh - rowsum(dh) / N - h * (rowsum(dh * h) / N)); "
+                                                "dx = rstd * (dh - rowsum(dh) * M - h * (rowsum(dh * h) * M)); "
                                                 "dscale = colsum(dy * h); dbias = colsum(dy);",
                                         .perRow = 1 << 2 | 1 << 3,
                                         .infer = inferGrad,

@@ -53,7 +53,7 @@ struct OpDef {
   /// Pointwise ops: the value over a, b, c (operands broadcast against each other). See ir/base/ScalarExpr.h.
   const char *scalar = nullptr;
   /// Ops over rows, the dims from attribute `axis` on (the last dim where there is none): what they compute, as lines
-  /// "name = expr;" over the names of operands and results, with N numbers in a row. [name|number] stands for an
+  /// "name = expr;" over the names of operands and results, with M = 1 / (numbers in a row). [name|number] stands for an
   /// optional operand. See ir/base/ScalarRows.h.
   const char *rows = nullptr;
   uint8_t perRow = 0; ///< bits: operands of which a row has one number

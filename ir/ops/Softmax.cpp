@@ -72,7 +72,7 @@ constexpr const char *kGradResults[] = {"dx"};
 
 constinit const OpDef kSoftmax = {.mnemonic = "softmax",
                                   .operands = kNamesX,
-                                  .rows = "e = exp(x - rowmax(x)); y = e / rowsum(e);",
+                                  .rows = "e = exp(x - rowmax(x)); s = 1 / rowsum(e); y = e * s;",
                                   .infer = infer,
                                   .gradient = gradient,
                                   .evaluate = evaluate<false>,

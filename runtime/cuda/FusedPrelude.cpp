@@ -27,7 +27,8 @@ FN void put(double &to, double a) { to = a; }
 FN void put(int &to, int a) { to = a; }
 FN void put(i64 &to, i64 a) { to = a; }
 FN void put(u8 &to, u8 a) { to = a; }
-FN void put(BF16 &to, float a) { to = toBF16(a); }
+// Of a register of that type, which is rounded already.
+FN void put(BF16 &to, float a) { to.bits = (unsigned short)(__float_as_uint(a) >> 16); }
 FN void put(F16 &to, float a) { to = toF16(a); }
 FN float roundBF16(float a) { return widen(toBF16(a)); }
 FN float roundF16(float a) { return widen(toF16(a)); }

@@ -7,15 +7,13 @@
 namespace shardc::cuda {
 namespace {
 
-/// Blocks for each multiprocessor, where rows may be spread at will.
-constexpr int64_t kBlocksEach = 16;
 /// What a kernel's arguments may have.
 constexpr size_t kMaxWords = 4000 / 8;
 
 class FusedRows final : public Kernel {
 public:
-  FusedRows(cudaKernel_t kernel, RowsLaunch launch, unsigned blocks)
-      : kernel_(kernel), words_(std::move(launch.words)), blocks_(blocks), threads_(launch.layout.blockThreads()) {}
+  FusedRows(cudaKernel_t kernel, RowsLaunch launch)
+      : kernel_(kernel), words_(std::move(launch.words)), blocks_(launch.blocks), threads_(launch.layout.blockThreads()) {}
 
   llvm::Error launch(cudaStream_t stream) override {
     cudaLaunchConfig_t config = {};
@@ -41,18 +39,13 @@ BoundKernel bindFusedRows(const host::Binding &b, Device &device) {
   if (!readRowsProgram(b, c, program))
     return c.take();
   std::string wrong = checkFused(program.program);
-  if (!(c.that(wrong.empty(), "body: " + wrong) && layOutRows(b, c, program, launch) &&
+  if (!(c.that(wrong.empty(), "body: " + wrong) && layOutRows(b, c, program, device.multiprocessors(), launch) &&
         c.that(launch.words.size() <= kMaxWords, "number of operands: got too many for one kernel")))
     return c.take();
-  // With sums of columns, block p is their part p.
-  int64_t blocks = std::min<int64_t>((program.rows + launch.layout.groups - 1) / launch.layout.groups,
-                                     device.multiprocessors() * kBlocksEach);
-  if (llvm::is_contained(program.kinds, RowKind::Column))
-    blocks = program.parts;
   auto kernel = device.compile(rowsSource(program, launch.layout), kRowsName);
   if (!kernel)
     return kernel.takeError();
-  return std::make_unique<FusedRows>(*kernel, std::move(launch), unsigned(blocks));
+  return std::make_unique<FusedRows>(*kernel, std::move(launch));
 }
 
 } // namespace shardc::cuda

@@ -7,10 +7,14 @@ namespace shardc::cuda {
 namespace {
 
 constexpr unsigned kMaxWidth = 8;
-/// Threads of a row, and of a block: two blocks of a multiprocessor then have 85 registers a thread.
-constexpr unsigned kMostThreads = 256, kBlockThreads = 384;
+/// Threads of a row, and of a block: two blocks of a multiprocessor then have 80 registers a thread.
+constexpr int64_t kMostThreads = 256, kBlockThreads = 384;
+/// What a thread may keep of two packs of each operand: more bytes are then under way at a time.
+constexpr int64_t kKeptRegisters = 88;
+/// Blocks of a multiprocessor that work at a time, and one after the other.
+constexpr int64_t kBlocksEach = 4;
 /// Packs that a thread may hold of each operand.
-constexpr unsigned kMostPacks = 32;
+constexpr int64_t kMostPacks = 32;
 constexpr int64_t kMostRows = (int64_t(1) << 31) - 1;
 
 bool allZero(const Dims &strides) {
@@ -21,7 +25,7 @@ class Layouter {
 public:
   Layouter(const host::Binding &b, const host::RowsProgram &program, RowsLaunch &to) : b_(b), p_(program), to_(to) {}
 
-  bool run(host::Checks &c) {
+  bool run(host::Checks &c, int multiprocessors) {
     used_.assign(b_.in.size(), false);
     for (size_t i = 0; i < p_.program.code.size(); ++i)
       if (p_.used[i] && p_.program.code[i].code == ScalarCode::Input)
@@ -41,14 +45,16 @@ public:
     RowsLayout &layout = to_.layout;
     layout.width = chooseWidth();
     const int64_t packs = p_.length / layout.width;
-    layout.packs = unsigned((packs + kMostThreads - 1) / kMostThreads);
-    if (!c.that(layout.packs <= kMostPacks, "rows: got too long ones for one kernel") ||
+    int64_t each = (packs + kMostThreads - 1) / kMostThreads;
+    if (!c.that(each <= kMostPacks, "rows: got too long ones for one kernel") ||
         !c.that(p_.rows <= kMostRows, "rows: got too many for one kernel"))
       return false;
-    layout.threads = unsigned(((packs + layout.packs - 1) / layout.packs + 31) / 32 * 32);
-    layout.groups = std::max(1u, kBlockThreads / layout.threads);
+    if (packs >= 64 && 2 * each * registersOfPack() <= kKeptRegisters)
+      each *= 2;
+    layout.packs = unsigned(each);
+    layout.threads = unsigned(((packs + each - 1) / each + 31) / 32 * 32);
     layout.whole = int64_t(layout.threads) * layout.packs * layout.width == p_.length;
-    layout.ahead = layout.packs == 1;
+    chooseBlocks(multiprocessors);
     for (size_t i = 0; i < b_.in.size(); ++i) {
       RowsOperand x{b_.in[i].dtype, !allZero(rowStrides_[i]), !allZero(columnStrides_[i])};
       if (x.rows)
@@ -62,6 +68,30 @@ public:
   }
 
 private:
+  /// Registers that a thread fills for one pack of everything.
+  int64_t registersOfPack() const {
+    int64_t count = keptNumbers(p_) * int64_t(to_.layout.width);
+    for (size_t i = 0; i < b_.in.size(); ++i)
+      if (!allZero(columnStrides_[i]))
+        count += int64_t(to_.layout.width) * byteSize(b_.in[i].dtype) / 4;
+    return count;
+  }
+
+  /// All blocks take as many turns, and few of them idle in the last. With sums of columns, block p is their part p.
+  void chooseBlocks(int multiprocessors) {
+    const int64_t most = std::max<int64_t>(1, kBlockThreads / to_.layout.threads);
+    const bool columns = llvm::is_contained(p_.kinds, RowKind::Column);
+    auto turns = [&](int64_t groups, int64_t blocks) { return (p_.rows + groups * blocks - 1) / (groups * blocks); };
+    int64_t groups = most;
+    if (columns)
+      for (int64_t g = most; g-- > (most + 1) / 2;)
+        if (turns(g, p_.parts) * g < turns(groups, p_.parts) * groups)
+          groups = g;
+    to_.layout.groups = unsigned(groups);
+    const int64_t each = turns(groups, multiprocessors * kBlocksEach);
+    to_.blocks = unsigned(columns ? p_.parts : (p_.rows + groups * each - 1) / (groups * each));
+  }
+
   /// As many neighbours as the narrowest array has in 16 bytes, if all have so many side by side and all threads of a warp
   /// get some.
   unsigned chooseWidth() const {
@@ -135,8 +165,8 @@ private:
 
 } // namespace
 
-bool layOutRows(const host::Binding &b, host::Checks &c, const host::RowsProgram &program, RowsLaunch &to) {
-  return Layouter(b, program, to).run(c);
+bool layOutRows(const host::Binding &b, host::Checks &c, const host::RowsProgram &program, int multiprocessors, RowsLaunch &to) {
+  return Layouter(b, program, to).run(c, multiprocessors);
 }
 
 } // namespace shardc::cuda

@@ -46,22 +46,8 @@ public:
         << ";\n  const int lane = threadIdx.x % T, group = threadIdx.x / T;\n";
     once();
     os_ << "  long long row = blockIdx.x + (long long)gridDim.x * group;\n";
-    if (layout_.ahead) {
-      declareLoads("n");
-      os_ << "  if (row < a.rows) {\n";
-      load("n", "row");
-      os_ << "  }\n";
-    }
     os_ << "  for (; row < a.rows; row += (long long)gridDim.x * R) {\n";
-    declareLoads("");
-    if (layout_.ahead) {
-      copyLoads();
-      os_ << "  if (row + (long long)gridDim.x * R < a.rows) {\n";
-      load("n", "(row + (long long)gridDim.x * R)");
-      os_ << "  }\n";
-    } else {
-      load("", "row");
-    }
+    loads();
     declareKept();
     for (unsigned level = 0; level <= lastLevel_; ++level)
       phase(level);
@@ -69,6 +55,13 @@ public:
     columns();
     os_ << "}\n";
     return text_;
+  }
+
+  unsigned keptNumbers() const {
+    unsigned count = 0;
+    for (size_t i = 0; i < code_.size(); ++i)
+      count += p_.used[i] && (kept_[i] || code_[i].code == ScalarCode::Keep || code_[i].code == ScalarCode::ColumnSum);
+    return count;
   }
 
 private:
@@ -231,39 +224,22 @@ private:
         f(i, layout_.inputs[i]);
   }
 
-  void declareLoads(const char *prefix) {
-    eachLoaded([&](size_t i, const RowsOperand &x) {
-      if (x.columns)
-        os_ << "    Pack<" << storedType(x.dtype) << ", W> " << prefix << "p" << i << "[P];\n";
-      else
-        os_ << "    " << registerType(x.dtype) << " " << prefix << "x" << i << ";\n";
-    });
-  }
-  void copyLoads() {
-    eachLoaded([&](size_t i, const RowsOperand &x) {
-      if (x.columns)
-        os_ << "#pragma unroll\n    for (int p = 0; p < P; ++p)\n      p" << i << "[p] = np" << i << "[p];\n";
-      else
-        os_ << "    x" << i << " = nx" << i << ";\n";
-    });
-  }
-  void load(const char *prefix, const char *row) {
+  /// Everything that a row has, before any work on it.
+  void loads() {
     bool any = false;
     eachLoaded([&](size_t, const RowsOperand &) { any = true; });
     if (!any)
       return;
-    os_ << "    {\n";
-    coordinates("row", layout_.rowRank, row);
+    coordinates("row", layout_.rowRank, "row");
     eachLoaded([&](size_t i, const RowsOperand &x) {
       const char *type = storedType(x.dtype);
       os_ << "    const i64 o" << i << " = " << along("row", layout_.rowRank, i) << ";\n";
       if (x.columns)
-        os_ << "#pragma unroll\n    for (int p = 0; p < P; ++p)\n      " << ifThere() << prefix << "p" << i << "[p] = *(const Pack<"
-            << type << ", W> *)(at" << i << "[p] + o" << i << ");\n";
+        os_ << "    Pack<" << type << ", W> p" << i << "[P];\n#pragma unroll\n    for (int p = 0; p < P; ++p)\n      " << ifThere() << "p" << i
+            << "[p] = *(const Pack<" << type << ", W> *)(at" << i << "[p] + o" << i << ");\n";
       else
-        os_ << "    " << prefix << "x" << i << " = widen(((const " << type << " *)a.in" << i << ")[o" << i << "]);\n";
+        os_ << "    const " << registerType(x.dtype) << " x" << i << " = widen(((const " << type << " *)a.in" << i << ")[o" << i << "]);\n";
     });
-    os_ << "    }\n";
   }
 
   void declareKept() {
@@ -425,6 +401,8 @@ private:
 };
 
 } // namespace
+
+unsigned keptNumbers(const host::RowsProgram &program) { return Writer(program, RowsLayout()).keptNumbers(); }
 
 std::string rowsSource(const host::RowsProgram &program, const RowsLayout &layout) { return Writer(program, layout).run(); }
 

@@ -21,7 +21,6 @@ struct RowsLayout {
   unsigned width = 1;                   ///< 1, 2, 4 or 8
   unsigned packs = 1, threads = 32, groups = 1;
   bool whole = false; ///< every thread has all its packs in every row
-  bool ahead = false; ///< the next row is loaded before the work on this one
 
   unsigned blockThreads() const { return threads * groups; }
 };
@@ -34,6 +33,9 @@ struct RowsLayout {
 ///   for each input that depends on rows its `rowRank` strides, innermost first; for each that depends on columns its
 ///   `columnRank` strides, innermost first (that in packs).
 constexpr const char *kRowsName = "rows";
+/// How many numbers a thread keeps for each of its elements while it works on a row: what one phase hands to the next, and sums of
+/// columns. Operands come on top.
+unsigned keptNumbers(const host::RowsProgram &program);
 /// Deterministic: the same arguments give the same text. Requires: the program passed readRowsProgram and checkFused.
 std::string rowsSource(const host::RowsProgram &program, const RowsLayout &layout);
 
