@@ -6,7 +6,7 @@ namespace shardc::cuda {
 using namespace stored;
 namespace {
 
-constexpr int kDown = 16;
+constexpr int kDown = 32;
 
 // A thread has every kDown-th row of a column.
 template <typename C> __global__ void __launch_bounds__(kColumnSumTile *kDown) columnSums(const __grid_constant__ ColumnSumsArgs a) {
