@@ -38,24 +38,42 @@ static bool isTerm(const Value *v) {
          }));
 }
 
+/// Is `v` read by nothing but casts to f32 that are terms, through views or not? Fills in those and the views.
+static bool onlyWidened(Value *v, llvm::SmallVectorImpl<Op *> &casts, llvm::SmallVectorImpl<Value *> &views) {
+  views.push_back(v);
+  return v->hasUses() && !v->op()->graph().isOutput(v) && llvm::all_of(v->uses(), [&](const Use &use) {
+    if (use.op->def().view)
+      return onlyWidened(use.op->result(), casts, views);
+    casts.push_back(use.op);
+    return use.op->is(kCast) && use.op->result()->type().dtype == DType::F32 && isTerm(use.op->result());
+  });
+}
+
 /// cast(op(...)) to f32 => op(..., wide = 1): its sums are not rounded in between
-static void keepWide(Op &cast) {
-  Value *narrow = cast.operand(0);
-  Op *op = narrow->op();
-  if (cast.result()->type().dtype != DType::F32 || !isHalf(narrow->type().dtype) || !accumulatorOf(op->def()) || op->numResults() != 1 ||
-      !narrow->hasOneUse() || cast.graph().isOutput(narrow) || op->phase != Phase::Backward || !isTerm(cast.result()))
+static void keepWide(Op &op) {
+  llvm::SmallVector<Op *, 4> casts;
+  llvm::SmallVector<Value *, 4> views;
+  if (!accumulatorOf(op.def()) || op.numResults() != 1 || op.phase != Phase::Backward || !isHalf(op.result()->type().dtype) ||
+      !onlyWidened(op.result(), casts, views))
     return;
-  cast.setOperand(0, nullptr);
-  op->attrs.set("wide", int64_t(1));
-  narrow->setType(cast.result()->type());
-  cast.graph().replaceAllUses(cast.result(), narrow);
-  cast.graph().erase(&cast);
+  op.attrs.set("wide", int64_t(1));
+  for (Value *v : views)
+    v->setType(Type(DType::F32, v->type().dims));
+  for (Op *cast : casts) {
+    Value *wide = cast->operand(0);
+    cast->setOperand(0, nullptr);
+    op.graph().replaceAllUses(cast->result(), wide);
+    op.graph().erase(cast);
+  }
 }
 
 llvm::Error accumulateInPlace(Graph &graph, const CompileOptions &) {
-  for (auto it = graph.ops().begin(); it != graph.ops().end();)
-    if (Op &op = *it++; op.is(kCast) && op.phase == Phase::Backward)
-      keepWide(op);
+  llvm::SmallVector<Op *> sums;
+  for (Op &op : graph.ops())
+    if (accumulatorOf(op.def()))
+      sums.push_back(&op);
+  for (Op *op : sums)
+    keepWide(*op);
   llvm::DenseMap<const Op *, unsigned> position;
   for (Op &op : graph.ops())
     position[&op] = position.size();

@@ -3,6 +3,7 @@
 #include "ir/graph/Builder.h"
 #include "llvm/ADT/DenseSet.h"
 #include "passes/Buckets.h"
+#include "passes/Partition.h"
 #include "passes/Passes.h"
 
 namespace shardc {
@@ -109,7 +110,33 @@ private:
     return op.def().scalar || op.def().view || op.is(kMatMul) || op.is(kLayerNorm) || op.is(kRmsNorm);
   }
 
+  /// Of a value that slices take apart the gradient is theirs side by side, once all of them are known.
+  void visitSlice(const Partition &partition, Value *whole) {
+    if (++slicesSeen_[whole] < partition.slices.size() || !active_.contains(whole))
+      return;
+    Builder b(graph_);
+    b.stampLike(*partition.slices.front());
+    b.phase = Phase::Backward;
+    llvm::SmallVector<Value *, 4> parts;
+    std::optional<DType> dtype; // what all have, else that of the whole
+    for (Op *slice : partition.slices) {
+      auto found = gradients_.find(slice->result());
+      parts.push_back(found != gradients_.end() ? found->second.get(b) : nullptr);
+      if (const Value *part = parts.back())
+        dtype = dtype && *dtype != part->type().dtype ? whole->type().dtype : part->type().dtype;
+    }
+    if (!dtype)
+      return;
+    for (auto [part, slice] : llvm::zip(parts, partition.slices))
+      part = part ? b.cast(part, *dtype) : b.expand(b.scalar(*dtype, 0), slice->result()->type().dims);
+    gradients_[whole].add(b, b.make(kConcat, parts, {{"axis", partition.axis}}));
+  }
+
   llvm::Error visit(Op &op) {
+    if (std::optional<Partition> partition = op.is(kSlice) ? partitionOf(op.operand(0), Phase::Forward) : std::nullopt) {
+      visitSlice(*partition, op.operand(0));
+      return llvm::Error::success();
+    }
     llvm::SmallVector<Value *, 4> resultGrads;
     Builder b(graph_);
     b.stampLike(op);
@@ -144,6 +171,7 @@ private:
   const CompileOptions &options_;
   llvm::DenseSet<const Value *> active_;
   llvm::DenseMap<const Value *, Sum> gradients_;
+  llvm::DenseMap<const Value *, unsigned> slicesSeen_; ///< by what they take apart
 };
 
 } // namespace

@@ -65,6 +65,8 @@ std::optional<Layout> viewLayout(const Op &view, const Layout &operand) {
       result.offset += to[i] > 0 ? starts[i] * operand.strides[i] : 0;
       result.strides.push_back(operand.strides[i] * steps[i]);
     }
+  } else if (view.is(kJoin)) { // the others lie behind the first
+    result.strides = rowMajorStrides(to);
   } else if (view.is(kCollectiveDone)) {
     result.strides = operand.strides;
   } else if (view.is(kRankSlice)) {

@@ -40,10 +40,16 @@ llvm::Error productEpilogues(Graph &graph, const CompileOptions &options);
 /// fit, at least one. Frozen parameters have buckets of their own.
 llvm::Error assignBuckets(Graph &graph, const CompileOptions &options);
 
+/// Products of one value with weights that are neighbours in their bucket (q, k and v; wi_0 and wi_1), their biases neighbours too or
+/// absent, become one product, and its results slices of its result. Requires: assign-buckets.
+llvm::Error mergeProducts(Graph &graph, const CompileOptions &options);
+
 // Imported -> Step. The first pass under such a line changes the level.
 
 /// Reverse mode from output "loss_sum" to every trainable parameter: adds outputs "grad:NAME". A parameter without a path has none.
 llvm::Error insertGradients(Graph &graph, const CompileOptions &options);
+/// attention_grad leaves dq, dk and dv (or dk and dv) as the one array that a merged product wants, instead of their concat.
+llvm::Error joinGradients(Graph &graph, const CompileOptions &options);
 /// Sums of gradients become accumulation in place: matmul and embedding_grad take the other summand as `acc`. Where such an op's 16-bit
 /// result is only widened for a sum, or to be kept, it leaves its sums unrounded (wide = 1) instead.
 llvm::Error accumulateInPlace(Graph &graph, const CompileOptions &options);

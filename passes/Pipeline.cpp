@@ -35,6 +35,8 @@ static void differentiate(PassRunner &run) {
   run("simplify", simplify); // transposes of weight gradients go into the products
   run("cse", cse);           // before accumulation: afterwards values are overwritten
   run("dce", dce);
+  run("join-gradients", joinGradients);
+  run("dce", dce);
   run("accumulate-in-place", accumulateInPlace);
 }
 
@@ -95,6 +97,7 @@ llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Mo
   PassRunner run(*graph, options, debug);
   prepare(run);
   run("assign-buckets", assignBuckets);
+  run("merge-products", mergeProducts); // knows now which weights are neighbours
   std::unique_ptr<Graph> eval = run.stopped() ? nullptr : graph->clone();
   differentiate(run);
   std::unique_ptr<Graph> step = run.stopped() ? nullptr : graph->clone();

@@ -36,7 +36,7 @@ bool isDense(const Value *v) {
 
 class Matcher {
 public:
-  Matcher(Op &product, bool all) : product_(product), all_(all), type_(product.result()->type()) {}
+  Matcher(Op &product) : product_(product), type_(product.result()->type()) {}
 
   /// The longest epilogue whose end may be the product's result.
   Epilogue run() {
@@ -57,7 +57,7 @@ private:
     auto [user, index] = v->uses().front();
     if (user->is(kCast))
       return beforeWidening(user->result()) == v || user->result()->type().dtype == type_.dtype ? user->result() : nullptr;
-    if (user->is(kRelu) && all_ && !now.relu) {
+    if (user->is(kRelu) && !now.relu) {
       now.relu = true;
       return user->result();
     }
@@ -67,7 +67,7 @@ private:
   bool addend(Value *v, const Type &sum, Epilogue &now) const {
     if (sum.dims != type_.dims)
       return false;
-    if (Value *columns = columnsOf(v, type_.dim(-1), product_.operand(0)->type().dtype); columns && all_ && !now.bias) {
+    if (Value *columns = columnsOf(v, type_.dim(-1), product_.operand(0)->type().dtype); columns && !now.bias) {
       now.bias = columns;
       return true;
     }
@@ -87,7 +87,6 @@ private:
   }
 
   Op &product_;
-  bool all_; ///< more than summands of the result's dims
   const Type &type_;
 };
 
@@ -113,10 +112,10 @@ void rebuild(Op &product, const Epilogue &epilogue) {
 
 } // namespace
 
-llvm::Error productEpilogues(Graph &graph, const CompileOptions &options) {
+llvm::Error productEpilogues(Graph &graph, const CompileOptions &) {
   for (Op &op : graph.ops())
     if (op.is(kMatMul) && op.numOperands() == 2 && !op.attrs.has("act"))
-      if (Epilogue epilogue = Matcher(op, options.target != "cuda").run(); epilogue.end)
+      if (Epilogue epilogue = Matcher(op).run(); epilogue.end)
         rebuild(op, epilogue);
   return llvm::Error::success();
 }

@@ -34,6 +34,12 @@ struct AttentionDims {
 /// attributes that forward and gradient share. Ask `check.failed()` before the dims are used.
 void checkAttention(OpCheck &check, unsigned q, unsigned bias, unsigned mask);
 
+/// Gradients of q, k and v as one array, where attribute `joined` asks for it: "qkv" [B,S,3,H,D], "kv" dq and [B,Sk,2,H,D].
+/// What follows dv in the list stays.
+Types joinedTypes(OpCheck &check, Types types);
+/// The same for the values, by the attribute of a checked op.
+Tensors joinedTensors(const Op &op, Tensors results);
+
 /// The mask of a reference evaluation; null hides nothing.
 class AttentionMask {
 public:

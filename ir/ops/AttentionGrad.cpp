@@ -4,13 +4,56 @@
 //   dq = scale ds k, dk = scale ds^T q, dbias = ds summed to the bias's own dims.
 // Where the mask hides a score, p = exp(fill - lse) and ds = 0; with mask_adds = 1 ds is 0 there for
 // dbias alone.
+// joined = "qkv": dq, dk and dv are one array [B,S,3,H,D]; "kv": dk and dv are one array [B,Sk,2,H,D].
 // With dropout m: dv = (p m)^T dout and dp = m (dout v^T).
 #include "ir/base/Error.h"
+#include "ir/base/Movement.h"
 #include "ir/ops/AttentionDims.h"
 #include "ir/ops/Reference.h"
 #include <cmath>
 
 namespace shardc {
+namespace {
+
+/// The first of dq, dk, dv that is part of a joined array; 3: none is.
+size_t firstJoined(llvm::StringRef joined) { return joined == "qkv" ? 0 : joined == "kv" ? 1 : 3; }
+
+} // namespace
+
+Types joinedTypes(OpCheck &check, Types types) {
+  llvm::StringRef joined = check.hasAttr("joined") ? check.text("joined") : "";
+  size_t first = firstJoined(joined);
+  if (first == 3 && !joined.empty())
+    check.fail("attribute 'joined': got '" + joined + "', wanted 'qkv', 'kv' or ''");
+  for (size_t i = first; i + 1 < 3; ++i)
+    if (types[i].dims != types[i + 1].dims)
+      check.fail("attribute 'joined': got '" + joined + "' of " + formatDims(types[i].dims) + " and " +
+                 formatDims(types[i + 1].dims) + ", wanted equal dims");
+  if (first == 3 || check.failed())
+    return types;
+  types[first].dims.insert(types[first].dims.begin() + 2, int64_t(3 - first));
+  types.erase(types.begin() + first + 1, types.begin() + 3);
+  return types;
+}
+
+Tensors joinedTensors(const Op &op, Tensors results) {
+  size_t first = firstJoined(op.attrs.has("joined") ? op.attrs.getString("joined") : "");
+  if (first == 3)
+    return results;
+  const Type &type = op.result(first)->type();
+  Dims part(results[first].dims()), strides = rowMajorStrides(part);
+  part.insert(part.begin() + 2, 1);
+  strides.insert(strides.begin() + 2, 0);
+  llvm::SmallVector<ConcatPiece> pieces;
+  for (size_t i = first; i < 3; ++i)
+    pieces.push_back({results[i].bytes(), part, strides});
+  Tensor joined(type.dtype, type.dims);
+  concat(joined.mutableData<char>(), type.dims, 2, pieces, byteSize(type.dtype));
+  results[first] = joined;
+  results.erase(results.begin() + first + 1, results.begin() + 3);
+  return results;
+}
+
 namespace {
 
 /// Operands before q: dout. After v: out, lse, bias, mask.
@@ -33,6 +76,7 @@ llvm::Expected<Types> infer(const Op &op) {
     else
       check.fail("attribute 'bias_grad': got 1 without a bias, wanted 0");
   }
+  types = joinedTypes(check, std::move(types));
   return check.done(types);
 }
 
@@ -104,9 +148,9 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   DType dtype = in[0]->dtype();
   Tensors results{fromDoubles(dtype, in[1]->dims(), dq), fromDoubles(dtype, in[2]->dims(), dk),
                   fromDoubles(dtype, in[3]->dims(), dv)};
-  if (op.numResults() > 3)
+  if (op.attrs.getInt("bias_grad", 0))
     results.push_back(fromDoubles(dtype, in[6]->dims(), dbias));
-  return results;
+  return joinedTensors(op, std::move(results));
 }
 
 constexpr const char *kOperands[] = {"dout", "q", "k", "v", "out", "lse", "bias?", "mask?"};

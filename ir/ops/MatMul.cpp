@@ -65,8 +65,8 @@ Value *flattened(GradContext &g, Value *value) {
 void gradient(GradContext &g) {
   Value *wide = g.dOut();
   if (hasRelu(g.op())) {
-    Value *zero = g.scalar(wide->type().dtype, 0);
-    wide = g.where(g.make(kGreater, {g.out(), zero}), wide, zero);
+    Value *passes = g.make(kGreater, {g.out(), g.scalar(g.out()->type().dtype, 0)});
+    wide = g.where(passes, wide, g.scalar(wide->type().dtype, 0));
   }
   Value *a = g.in(0), *b = g.in(1), *dy = g.cast(wide, a->type().dtype);
   bool ta = g.attrs().getInt("transpose_a", 0), tb = g.attrs().getInt("transpose_b", 0);

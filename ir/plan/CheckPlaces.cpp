@@ -45,6 +45,7 @@ public:
     if (whole ||
         (!holding.slice && inParts && !ref.rank_stride() &&
          ((isInOneParameter(bytes, holding) && (write || saysPart(ref, bytes, holding))) ||
+          isRun(ref, bytes, holding) ||
           (write && holding.role == Holding::Gradients && isFill(ref, bytes, holding)))))
       return Error::success();
     return userError(
@@ -52,7 +53,8 @@ public:
         describeBuffer(plan_, ref.buffer()) + ": wanted " +
         (holding.slice || !inParts
              ? "all of it"
-             : "one parameter (a part of it with strides), the whole bucket, or the rank's slice"));
+             : "one parameter (a part of it with strides), adjacent ones, the whole bucket, or "
+               "the rank's slice"));
   }
 
 private:
@@ -87,6 +89,17 @@ private:
     auto next = llvm::upper_bound(list, bytes.begin / size,
                                   [](uint64_t at, Range r) { return at < r.begin; });
     return next != list.begin() && bytes.end <= std::prev(next)->end * size;
+  }
+
+  /// Parameters that are neighbours without a gap: weights of a merged product.
+  bool isRun(const plan::Ref &ref, Range bytes, const Holding &holding) const {
+    if (!elementsAreDisjoint(ref) || !isDense(ref))
+      return false;
+    uint64_t size = byteSize(holding.dtype), at = bytes.begin;
+    for (Range r : members_[holding.bucket])
+      if (r.begin * size == at && at < bytes.end)
+        at = r.end * size;
+    return at == bytes.end;
   }
 
   /// What no gradient covers is filled: from border to border of parameters.

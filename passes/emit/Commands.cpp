@@ -37,12 +37,27 @@ static plan::Ref denseRef(Location location, DType dtype, llvm::ArrayRef<int64_t
   return ref;
 }
 
-bool CommandWriter::isParameter(int64_t offset, int64_t elements) const {
-  return llvm::any_of(storage_.buckets(), [&](const Bucket &bucket) {
-    return llvm::any_of(bucket.members, [&](const BucketMember &member) {
-      return member.offset == offset && sequence_.graph->parameters[member.parameter].type.numElements() == elements;
-    });
-  });
+/// The bucket that `root` is, or lies in; -1 if it is anything else.
+static int64_t bucketOf(const Graph &graph, const Value *root) {
+  const Op *op = root->op();
+  for (const Parameter &p : graph.parameters)
+    if (p.value == root)
+      return p.bucket;
+  if (op->is(kCollectiveDone)) // a gather of a slice of parameters
+    op = op->operand(0)->op()->operand(0)->op();
+  return op->is(kInput) ? op->attrs.getInt("bucket", -1) : -1;
+}
+
+bool CommandWriter::isPlace(const Value *root, int64_t offset, int64_t elements) const {
+  const int64_t index = bucketOf(*sequence_.graph, root);
+  if (index < 0)
+    return false;
+  const Bucket &bucket = storage_.buckets()[index];
+  int64_t at = offset, end = offset + elements;
+  for (const BucketMember &member : bucket.members)
+    if (member.offset == at && at < end)
+      at += sequence_.graph->parameters[member.parameter].type.numElements();
+  return at == end;
 }
 
 plan::Ref CommandWriter::ref(const Value *value) const {
@@ -51,7 +66,7 @@ plan::Ref CommandWriter::ref(const Value *value) const {
   plan::Ref ref = denseRef(storage_.locationOf(sequence_, value), type.dtype, type.dims);
   // Strides are left out where all of an array is meant, or a place in a bucket.
   bool part = layout.root->type().numBytes() != type.numBytes() && !ref.rank_stride() &&
-              !(storage_.holdsBucket(ref.buffer()) && isParameter(ref.offset() / byteSize(type.dtype), type.numElements()));
+              !(storage_.holdsBucket(ref.buffer()) && isPlace(layout.root, ref.offset() / byteSize(type.dtype), type.numElements()));
   if (part || !layoutFits(layout, type.dims, kContiguous))
     for (int64_t stride : layout.strides)
       ref.add_strides(stride);

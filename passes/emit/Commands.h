@@ -20,8 +20,8 @@ public:
   plan::Ref ref(const Value *value) const;
 
 private:
-  /// Are these elements of a bucket a parameter's place, in any of the buckets?
-  bool isParameter(int64_t offset, int64_t elements) const;
+  /// Are these elements, where a bucket or a parameter is `root`, the place of a parameter or of adjacent ones?
+  bool isPlace(const Value *root, int64_t offset, int64_t elements) const;
   void writeOp(const Op &op, plan::Command &command);
   void writeFill(const Item &item, plan::Command &command);
   void writeCopy(const Item &item, plan::Command &command);

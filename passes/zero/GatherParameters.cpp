@@ -75,6 +75,10 @@ private:
       return views_[v] = b.reshape(b.slice(whole, {offset}, {v->type().numElements()}), v->type().dims);
     }
     Op *op = v->op();
+    if (op->is(kJoin)) { // of neighbours
+      auto [bucket, offset] = members_.lookup(op->operand(0));
+      return views_[v] = b.reshape(b.slice(wholes_[bucket], {offset}, {v->type().numElements()}), v->type().dims);
+    }
     Value *base = viewOf(op->operand(0), user);
     return views_[v] = b.make(op->def(), {base}, op->attrs);
   }

@@ -3,6 +3,7 @@
 #include "ir/graph/Builder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Accumulator.h"
+#include "passes/Partition.h"
 #include "passes/zero/State.h"
 
 namespace shardc::zero {
@@ -54,15 +55,42 @@ private:
     return readState(first, Role::Gradient, stateType(bucket, Role::Gradient, options_), index);
   }
 
+  Value *gradientOf(const BucketMember &member) const {
+    return graph_.output((kGradientPrefix + graph_.parameters[member.parameter].name).str());
+  }
+
+  /// How many of the first members have gradients that are all of one array, end to end as the parameters are; else 1.
+  size_t joined(llvm::ArrayRef<BucketMember> members) const {
+    Value *first = gradientOf(members[0]), *all = first->op()->is(kSlice) ? first->op()->operand(0) : nullptr;
+    std::optional<Partition> partition = all ? partitionOf(all, Phase::Backward) : std::nullopt;
+    if (!partition || partition->axis != 0 || partition->slices.size() != all->uses().size() || partition->slices.size() > members.size())
+      return 1;
+    int64_t end = members[0].offset;
+    for (auto [slice, member] : llvm::zip(partition->slices, members)) {
+      const Value *gradient = slice->result();
+      if (gradientOf(member) != gradient || outputs_.lookup(gradient) != 1 || gradient->hasUses() || member.offset != end)
+        return 1;
+      end += gradient->type().numElements();
+    }
+    return partition->slices.size();
+  }
+
   Value *pack(Builder &b, const Bucket &bucket, Value *into) {
     llvm::SmallVector<Value *> operands{into};
     Ints offsets;
-    for (const BucketMember &member : bucket.members) {
-      Value *gradient = graph_.output((kGradientPrefix + graph_.parameters[member.parameter].name).str());
-      if (!gradient)
-        continue; // the loss does not depend on it
-      operands.push_back(into ? addTo(into, member.offset, gradient) : gradient);
-      offsets.push_back(member.offset);
+    llvm::ArrayRef<BucketMember> rest = bucket.members;
+    while (!rest.empty()) {
+      Value *gradient = gradientOf(rest.front());
+      const size_t n = gradient ? joined(rest) : 1;
+      if (n > 1) { // of a merged product: all at once
+        Value *all = gradient->op()->operand(0);
+        operands.push_back(into ? addTo(into, rest.front().offset, all) : all);
+      } else if (gradient) {
+        operands.push_back(into ? addTo(into, rest.front().offset, gradient) : gradient);
+      }
+      if (gradient) // else the loss does not depend on it
+        offsets.push_back(rest.front().offset);
+      rest = rest.drop_front(n);
     }
     if (offsets.empty() && into)
       return into; // nothing to add
@@ -82,7 +110,9 @@ private:
       return b.reshape(b.slice(into, {offset}, {numElements(dims)}), dims);
     };
     Value *term = gradient;
-    bool alone = outputs_.lookup(gradient) == 1 && !gradient->hasUses();
+    // Of a merged product: nothing but the parameters' slices, which nobody reads.
+    bool alone = outputs_.count(gradient) ? outputs_.lookup(gradient) == 1 && !gradient->hasUses()
+                                          : llvm::none_of(gradient->uses(), [](const Use &use) { return use.op->result()->hasUses(); });
     while (alone && term->op()->is(kReshape)) {
       term = term->op()->operand(0);
       alone = term->hasOneUse() && !outputs_.count(term);
@@ -119,7 +149,7 @@ private:
   const CompileOptions &options_;
   unsigned stage_;
   bool more_, last_; ///< not the first micro-step; the last one
-  llvm::DenseMap<Value *, unsigned> outputs_; ///< of how many parameters it is the gradient
+  llvm::DenseMap<const Value *, unsigned> outputs_; ///< of how many parameters it is the gradient
 };
 
 } // namespace

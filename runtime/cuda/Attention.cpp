@@ -4,6 +4,7 @@
 // [, dbias]: as on the host. Beside 16-bit q, k and v, lse may be f32 (and should), bias and dbias any float type.
 #include "runtime/cuda/Attention.h"
 #include "runtime/cuda/Launcher.h"
+#include "runtime/host/JoinedHeads.h"
 
 namespace shardc::cuda {
 namespace {
@@ -109,7 +110,8 @@ BoundKernel bindAttention(const host::Binding &b, Device &device) {
   return launches("attention", w, mma ? enqueueAttentionMma : enqueueAttention, b, device);
 }
 
-BoundKernel bindAttentionGrad(const host::Binding &b, Device &device) {
+BoundKernel bindAttentionGrad(const host::Binding &given, Device &device) {
+  const host::Binding b = host::splitHeads(given);
   Checks c(b);
   AttentionWork w;
   int64_t biasGrad;
@@ -123,12 +125,12 @@ BoundKernel bindAttentionGrad(const host::Binding &b, Device &device) {
   if (!checkLse(c, b.in[5], dtype, w))
     return c.take();
   for (size_t i = 0; i < 3; ++i)
-    if (!(c.dims(b.out[i], b.in[1 + i].dims) && c.dtype(b.out[i], dtype)))
+    if (!(c.dims(b.out[i], b.in[1 + i].dims) && c.dtype(b.out[i], dtype) && c.lastDim(b.out[i])))
       return c.take();
-  if (biasGrad && !(c.dims(b.out[3], b.in[6].dims) && checkFloat(c, b.out[3], "dbias") &&
+  if (biasGrad && !(c.dims(b.out[3], b.in[6].dims) && c.contiguous(b.out[3]) && checkFloat(c, b.out[3], "dbias") &&
                     checkScores(c, b.out[3], w, "dbias", w.dbias)))
     return c.take();
-  if (!(c.denseResults() && c.apart() && checkShared(c, attentionGradShared(w), w)))
+  if (!(c.apart() && checkShared(c, attentionGradShared(w), w)))
     return c.take();
   w.dout = headsView(b.in[0]), w.out = headsView(b.in[4]);
   w.dq = headsView(b.out[0]), w.dk = headsView(b.out[1]), w.dv = headsView(b.out[2]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention_grad(dout, q, k, v, out, lse, bias?, mask?){bias_grad} -> dq, dk, dv[, dbias].
+// attention_grad(dout, q, k, v, out, lse, bias?, mask?){bias_grad, joined} -> dq, dk, dv[, dbias], as one array or apart.
 // With p = exp(scores - lse), dropout factors m and delta = sum(dout out):
 //   dv = (p m)^T dout,  ds = p (m (dout v^T) - delta),  dq = scale ds k,  dk = scale ds^T q,
 //   dbias = ds summed to the bias's dims. Masked scores are constants: ds = 0.
 #include "runtime/host/Attention.h"
+#include "runtime/host/JoinedHeads.h"
 #include "runtime/host/Rows.h"
 #include "runtime/host/VectorMath.h"
 
@@ -152,7 +153,8 @@ private:
 
 } // namespace
 
-BoundKernel bindAttentionGrad(const Binding &b) {
+BoundKernel bindAttentionGrad(const Binding &given) {
+  const Binding b = splitHeads(given);
   Checks c(b);
   AttentionShape s;
   int64_t biasGrad;
@@ -166,9 +168,9 @@ BoundKernel bindAttentionGrad(const Binding &b) {
   if (!(c.dims(b.in[5], s.lse()) && c.dtype(b.in[5], s.dtype) && c.lastDim(b.in[5])))
     return c.take();
   for (size_t i = 0; i < b.out.size(); ++i)
-    if (!(c.dims(b.out[i], i < 3 ? b.in[1 + i].dims : b.in[6].dims) && c.dtype(b.out[i], s.dtype)))
+    if (!(c.dims(b.out[i], i < 3 ? b.in[1 + i].dims : b.in[6].dims) && c.dtype(b.out[i], s.dtype) && (i < 3 ? c.lastDim(b.out[i]) : c.contiguous(b.out[i]))))
       return c.take();
-  if (!(c.denseResults() && c.apart()))
+  if (!c.apart())
     return c.take();
   return makeReal<AttentionGrad>(s.dtype, b, c, s, biasGrad != 0);
 }

@@ -19,6 +19,17 @@ std::vector<OperandSpec> gradOperands(OperandSpec bias) {
           x({2, 3, 2, 5}), statistic(above({2, 2, 3}, 8)), std::move(bias)};
 }
 
+/// For gradients as one array: v is like k.
+std::vector<OperandSpec> equalHeads(int64_t keys) {
+  OperandSpec q = x({2, 3, 2, 8}), k = x({2, keys, 2, 8});
+  return {q, q, k, k, q, statistic(above({2, 2, 3}, 8)), x({2, 3, keys})};
+}
+Attrs joined(const char *which, int64_t bias) {
+  Attrs attrs = grad(bias);
+  attrs.set("joined", std::string(which));
+  return attrs;
+}
+
 std::vector<OperandSpec> masked(std::vector<OperandSpec> operands, OperandSpec mask) {
   operands.push_back(std::move(mask));
   return operands;
@@ -60,6 +71,9 @@ void attentionCases(OpCases &cases) {
                    {x({1, 9, 2, 8}), x({1, 17, 2, 8}), x({1, 17, 2, 8}), x({1, 2, 9, 17})},
                    scaled(0.35)});
   cases.push_back({&kAttentionGrad, "Plain", gradOperands(absent()), grad(0)});
+  cases.push_back({&kAttentionGrad, "JoinedKeys", equalHeads(4), joined("kv", 1), {0, 1, 2}});
+  cases.push_back({&kAttentionGrad, "JoinedAll", equalHeads(3), joined("qkv", 0)});
+  cases.push_back({&kAttentionGrad, "JoinedAllBias", equalHeads(3), joined("qkv", 1), {0, 1}});
   cases.push_back({&kAttentionGrad, "FixedBias", gradOperands(x({2, 1, 1, 4})), grad(0)});
   cases.push_back({&kAttentionGrad, "SharedBias", gradOperands(x({1, 2, 3, 4})), grad(1)});
   cases.push_back({&kAttentionGrad, "KeyBias", gradOperands(x({2, 1, 1, 4})), grad(1)});

@@ -31,6 +31,8 @@ void views(OpCases &cases) {
   cases.push_back({&kExpand, "Scalar", {x({})}, {{"dims", Ints{2, 2}}}});
   cases.push_back({&kExpand, "ToNothing", {x({1, 3})}, {{"dims", Ints{0, 3}}}});
   cases.push_back({&kCopy, "Matrix", {x({3, 5})}});
+  cases.push_back({&kJoin, "Two", {x({2, 3}), x({1, 3})}});
+  cases.push_back({&kJoin, "Three", {x({2}), x({1}), x({3})}});
   cases.push_back({&kConcat, "Last", {x({2, 3}), x({2, 1}), x({2, 2})}, axis(-1)});
   cases.push_back({&kConcat, "First", {x({2, 3}), x({1, 3})}, axis(0)});
   cases.push_back({&kConcat, "Empty", {x({2, 0}), x({2, 3})}, axis(1)});

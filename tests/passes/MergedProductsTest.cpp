@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights multiplied at once: at every stage and cut the plan is sound, attention writes one gradient, and weight gradients are born in
+// their bucket.
+#include "ir/graph/Text.h"
+#include "passes/Pipeline.h"
+#include <gtest/gtest.h>
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+/// Self-attention of one head of 8; k is frozen in the second form.
+std::string model(bool freeze) {
+  std::string text = R"(
+graph @merged level=imported {batch=4} [
+  parameter "l.0.q.weight" : f32[8,8]
+  parameter "l.0.k.weight" FROZEN : f32[8,8]
+  parameter "l.0.v.weight" : f32[8,8]
+  parameter "l.1.weight" : f32[5,8]
+  %x = input {name="x"} : f32[4,3,8] batch
+  %labels = input {name="labels", low=0, high=5} : i64[4,3] batch
+  %q = param {name="l.0.q.weight"} : f32[8,8]
+  %k = param {name="l.0.k.weight"} : f32[8,8]
+  %v = param {name="l.0.v.weight"} : f32[8,8]
+  %w = param {name="l.1.weight"} : f32[5,8]
+  %xq = matmul %x, %q {transpose_a=0, transpose_b=1} : f32[4,3,8] batch
+  %xk = matmul %x, %k {transpose_a=0, transpose_b=1} : f32[4,3,8] batch
+  %xv = matmul %x, %v {transpose_a=0, transpose_b=1} : f32[4,3,8] batch
+  %hq = reshape %xq {dims=[4,3,1,8]} : f32[4,3,1,8] batch
+  %hk = reshape %xk {dims=[4,3,1,8]} : f32[4,3,1,8] batch
+  %hv = reshape %xv {dims=[4,3,1,8]} : f32[4,3,1,8] batch
+  %a, %lse = attention %hq, %hk, %hv {scale=1.0} : f32[4,3,1,8] batch, f32[4,1,3] batch
+  %r = reshape %a {dims=[4,3,8]} : f32[4,3,8] batch
+  %logits = matmul %r, %w {transpose_a=0, transpose_b=1} : f32[4,3,5] batch
+  %sum, %count, %correct, %l = cross_entropy %logits, %labels {ignore_index=-100} : f32[], f32[], f32[], f32[4,3]
+  output "loss_sum" %sum
+  output "loss_count" %count
+]
+)";
+  size_t at = text.find("FROZEN ");
+  return text.replace(at, 7, freeze ? "frozen " : "");
+}
+
+plan::Plan compiled(bool freeze, CompileOptions options) {
+  auto graph = parseGraph(model(freeze), "model");
+  EXPECT_TRUE(bool(graph));
+  auto result = compile(std::move(*graph), {}, options);
+  if (!result) {
+    ADD_FAILURE() << toString(result.takeError());
+    return {};
+  }
+  EXPECT_EQ(toString(checkPlan(*result->plan)), "");
+  return *result->plan;
+}
+
+unsigned count(const plan::Plan &plan, StringRef program, StringRef kernel) {
+  unsigned n = 0;
+  for (const plan::Program &p : plan.programs())
+    for (const plan::Command &c : p.commands())
+      n += p.name() == program && c.kernel() == kernel;
+  return n;
+}
+
+TEST(MergedProducts, OneProductEachWay) {
+  plan::Plan plan = compiled(false, {});
+  EXPECT_EQ(count(plan, "eval", "matmul"), 2u);
+  EXPECT_EQ(count(plan, "train", "matmul"), 5u); // two forward; logits' two gradients; that of the three weights
+  EXPECT_EQ(count(plan, "train", "concat"), 0u);
+  EXPECT_EQ(count(plan, "train", "copy"), 0u);
+}
+
+TEST(MergedProducts, EveryCutIsSound) {
+  for (unsigned ranks : {1, 3})
+    for (unsigned zero : {0, 1, 2, 3})
+      for (unsigned accumulate : {1, 2, 3})
+        for (bool freeze : {false, true}) {
+          SCOPED_TRACE(std::to_string(ranks) + " ranks, stage " + std::to_string(zero) + ", accumulate " + std::to_string(accumulate));
+          CompileOptions options;
+          options.ranks = ranks;
+          options.zero = zero;
+          options.accumulate = accumulate;
+          plan::Plan plan = compiled(freeze, options);
+          StringRef last = accumulate == 1 ? "train" : "train_last";
+          EXPECT_EQ(count(plan, last, "copy"), 0u);
+          EXPECT_EQ(count(plan, last, "matmul"), freeze ? 6u : 5u); // q and v are neighbours then
+        }
+}
+
+} // namespace
+} // namespace shardc
