@@ -74,6 +74,8 @@ llvm::Expected<plan::Plan> emitPlan(llvm::ArrayRef<ProgramGraph> programs, const
   storage.pack();
 
   plan.set_scalars_buffer(storage.scalars());
+  if (std::optional<uint32_t> scale = storage.state(zero::Role::LossScale, -1))
+    plan.set_loss_scale_buffer(*scale);
   emit::writeBuckets(buckets, storage, options, plan);
   emit::writeParameters(*programs.front().graph, buckets, plan);
   for (auto [program, writer] : llvm::zip(programs, writers)) {

@@ -5,6 +5,7 @@
 #include "passes/Buckets.h"
 #include "passes/Partition.h"
 #include "passes/Passes.h"
+#include "passes/precision/LossScale.h"
 
 namespace shardc {
 namespace {
@@ -60,7 +61,7 @@ public:
     findActive();
     Builder seed(graph_);
     seed.phase = Phase::Backward;
-    gradients_[loss_].add(seed, seed.scalar(loss_->type().dtype, 1));
+    gradients_[loss_].add(seed, precision::scalesLoss(options_) ? precision::scaledSeed(seed, options_) : seed.scalar(loss_->type().dtype, 1));
     llvm::SmallVector<Op *> forward;
     for (Op &op : graph_.ops())
       if (op.phase == Phase::Forward)

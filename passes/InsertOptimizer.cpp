@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph/Builder.h"
 #include "passes/Passes.h"
+#include "passes/precision/LossScale.h"
 #include "passes/zero/State.h"
 
 namespace shardc {
@@ -28,7 +29,8 @@ public:
   }
 
   void run() {
-    Value *scalars = b_.make(kScalars, {}), *scale = gradScale(scalars);
+    Value *scalars = b_.make(kScalars, {});
+    Value *scale = gradScale(scalars);
     auto [def, states] = optimizerOp(options_.optimizer);
     for (auto [i, bucket] : llvm::enumerate(buckets_))
       if (bucket.trainable)
@@ -37,8 +39,9 @@ public:
   }
 
 private:
-  /// The factor of all gradients: of the norm over all shards. Buckets are visited in the order of their first use in the next step.
-  Value *gradScale(Value *scalars) {
+  /// The factor of all gradients: of the norm over all shards. With loss scaling the optimizers read other
+  /// scalars from then on. Buckets are visited in the order of their first use in the next step.
+  Value *gradScale(Value *&scalars) {
     llvm::SmallVector<Value *> squares;
     for (auto [i, bucket] : llvm::enumerate(buckets_))
       if (bucket.trainable) {
@@ -54,10 +57,18 @@ private:
     }
     Value *loss = zero::readState(b_, Role::Loss, Type(wideType(buckets_[0].dtype), {2}));
     llvm::SmallVector<Value *> operands{b_.reshape(b_.slice(loss, {zero::kLossCount}, {1}), {}), scalars};
+    Attrs attrs;
+    bool scaled = precision::scalesLoss(options_);
+    if (scaled) {
+      operands.push_back(zero::readState(b_, Role::LossScale, zero::lossScaleType()));
+      attrs = {{"initial", precision::kInitialLossScale}, {"unit", precision::lossUnit(graph_)}};
+    }
     operands.append(squares);
-    Op *scale = b_.make(kGradScale, operands)->op();
-    graph_.setOutput("grad_norm", scale->result(0));
-    graph_.setOutput("grad_scale", scale->result(1));
+    Op *scale = b_.make(scaled ? kLossScale : kGradScale, operands, std::move(attrs))->op();
+    for (auto [i, name] : llvm::enumerate(scale->def().results.take_front(scaled ? 4 : 2)))
+      graph_.setOutput(name, scale->result(i));
+    if (scaled)
+      scalars = scale->result(4);
     return scale->result(1);
   }
 

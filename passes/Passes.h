@@ -24,7 +24,7 @@ llvm::Error simplify(Graph &graph, const CompileOptions &options);
 /// Puts together what exporters break up: rms_norm, layer_norm, gelu, attention, cross_entropy. Each pattern verifies axes, shapes
 /// and constants.
 llvm::Error raise(Graph &graph, const CompileOptions &options);
-/// Decides the type of every value (`--precision`): fp64 turns every f32 into f64; tf32 marks products and attention; bf16 see precision/Narrow.h. Rounding is explicit: a value
+/// Decides the type of every value (`--precision`): fp64 turns every f32 into f64; tf32 marks products and attention; bf16 and fp16 see precision/Narrow.h. Rounding is explicit: a value
 /// is rounded to its type where it is defined. Requires: raised ops, which keep their statistics in f32.
 llvm::Error setPrecision(Graph &graph, const CompileOptions &options);
 /// Applies `--dropout`: sets every ratio, removes dropout of ratio 0.
@@ -46,10 +46,14 @@ llvm::Error mergeProducts(Graph &graph, const CompileOptions &options);
 
 // Imported -> Step. The first pass under such a line changes the level.
 
-/// Reverse mode from output "loss_sum" to every trainable parameter: adds outputs "grad:NAME". A parameter without a path has none.
+/// Reverse mode from output "loss_sum" (fp16: scaled, see precision/LossScale.h) to every trainable parameter: adds outputs "grad:NAME".
+/// A parameter without a path has none.
 llvm::Error insertGradients(Graph &graph, const CompileOptions &options);
 /// attention_grad leaves dq, dk and dv (or dk and dv) as the one array that a merged product wants, instead of their concat.
 llvm::Error joinGradients(Graph &graph, const CompileOptions &options);
+/// Where logits take more than 128 MiB: their product, cross entropy and both gradients go through the rows chunk by chunk, so that the logits
+/// of the whole batch never exist. Chunks depend on shapes alone; sums over them are f32.
+llvm::Error chunkLoss(Graph &graph, const CompileOptions &options);
 /// Sums of gradients become accumulation in place: matmul and embedding_grad take the other summand as `acc`. Where such an op's 16-bit
 /// result is only widened for a sum, or to be kept, it leaves its sums unrounded (wide = 1) instead.
 llvm::Error accumulateInPlace(Graph &graph, const CompileOptions &options);

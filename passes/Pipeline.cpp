@@ -36,6 +36,7 @@ static void differentiate(PassRunner &run) {
   run("cse", cse);           // before accumulation: afterwards values are overwritten
   run("dce", dce);
   run("join-gradients", joinGradients);
+  run("chunk-loss", chunkLoss);
   run("dce", dce);
   run("accumulate-in-place", accumulateInPlace);
 }

@@ -34,8 +34,8 @@ llvm::Error setPrecision(Graph &graph, const CompileOptions &options) {
     for (Op &op : graph.ops())
       if ((op.is(kMatMul) || op.is(kAttention)) && op.result()->type().dtype == DType::F32)
         op.attrs.set("tf32", int64_t(1));
-  if (options.precision == Precision::Bf16)
-    precision::narrowValues(graph, DType::BF16);
+  if (options.precision == Precision::Bf16 || options.precision == Precision::Fp16)
+    precision::narrowValues(graph, options.precision == Precision::Bf16 ? DType::BF16 : DType::F16);
   return llvm::Error::success();
 }
 

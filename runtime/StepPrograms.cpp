@@ -33,14 +33,20 @@ double Result::value() const {
 }
 
 llvm::Error StepProgram::fetch() {
-  for (Result *result : {&lossSum, &lossCount, &correct, &gradNorm})
+  for (Result *result : {&lossSum, &lossCount, &correct, &gradNorm, &gradientScale, &lossScale, &skipped})
     if (llvm::Error error = result->fetch())
       return error;
   return llvm::Error::success();
 }
 
 StepResults StepProgram::results() const {
-  return {lossSum.value(), lossCount.value(), correct.value(), gradNorm.value()};
+  return {lossSum.value(),
+          lossCount.value(),
+          correct.value(),
+          gradNorm.value(),
+          gradientScale ? gradientScale.value() : 1,
+          lossScale.value(),
+          skipped.value()};
 }
 
 static llvm::Expected<Result> findResult(const plan::Plan &plan, Executor &executor,
@@ -69,7 +75,10 @@ llvm::Expected<StepProgram> StepProgram::find(const plan::Plan &plan, Executor &
   std::pair<Result *, llvm::StringRef> wanted[] = {{&program.lossSum, "loss_sum"},
                                                    {&program.lossCount, "loss_count"},
                                                    {&program.correct, "correct"},
-                                                   {&program.gradNorm, "grad_norm"}};
+                                                   {&program.gradNorm, "grad_norm"},
+                                                   {&program.gradientScale, "gradient_scale"},
+                                                   {&program.lossScale, "loss_scale"},
+                                                   {&program.skipped, "skipped"}};
   for (auto &[result, output] : wanted) {
     auto found = findResult(plan, executor, name, output);
     if (!found)

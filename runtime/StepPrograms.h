@@ -30,6 +30,7 @@ private:
 /// What a program left; 0 where it leaves none.
 struct StepResults {
   double lossSum = 0, lossCount = 0, correct = 0, gradNorm = 0;
+  double gradientScale = 1, lossScale = 0, skipped = 0; ///< of fp16: gradients are those of the sum, so many times larger
   /// Where all targets are ignored: no loss, no gradient.
   double loss() const { return lossCount > 0 ? lossSum / lossCount : 0; }
 };
@@ -37,7 +38,7 @@ struct StepResults {
 /// train, train_last, update or eval, bound. Absent results stay empty.
 struct StepProgram {
   int index = -1;
-  Result lossSum, lossCount, correct, gradNorm;
+  Result lossSum, lossCount, correct, gradNorm, gradientScale, lossScale, skipped;
 
   /// What a run that was begun leaves, before anything else is begun; `results` says it when Executor::finish has returned. It may not
   /// move in between.

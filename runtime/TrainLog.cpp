@@ -103,6 +103,10 @@ llvm::Error TrainLog::write(const StepReport &report) {
   line.number("loss", report.loss, 9);
   line.number("learning_rate", report.learningRate);
   line.number("grad_norm", report.gradNorm, 9);
+  if (report.lossScale) {
+    line.number("loss_scale", *report.lossScale);
+    line.integer("skipped", report.skipped);
+  }
   line.number("step_ms", rounded(report.milliseconds, 1e3));
   line.number("samples_per_second", rounded(report.samplesPerSecond, 1e3));
   if (report.tokensPerSecond > 0)

@@ -15,6 +15,8 @@ struct StepReport {
   double loss = 0;         ///< mean over all counted targets of the update
   double learningRate = 0; ///< as used
   double gradNorm = 0;     ///< of the averaged gradient, before clipping
+  std::optional<double> lossScale; ///< fp16: that of this step
+  bool skipped = false;    ///< fp16: gradients overflowed, nothing was updated
   double milliseconds = 0;
   double samplesPerSecond = 0;
   double tokensPerSecond = 0; ///< 0: the model has none

@@ -157,7 +157,8 @@ llvm::Error Trainer::State::beforeUpdate(int64_t step) {
     return llvm::Error::success();
   if (llvm::Error error = executor.finish())
     return error;
-  const double loss = train.last.results().loss(), count = train.last.results().lossCount;
+  const StepResults trained = train.last.results();
+  const double loss = trained.loss(), count = trained.lossCount * trained.gradientScale;
   if (options.stopOnNan && !std::isfinite(loss))
     return userError("step " + llvm::Twine(step + 1) + ": loss is not finite: got " + (std::isnan(loss) ? "nan" : "inf") +
                          ", wanted a number",
@@ -191,7 +192,11 @@ llvm::Expected<StepReport> Trainer::State::step(int64_t step, bool more) {
   if (llvm::Error error = executor.finish())
     return error;
   report.loss = train.last.results().loss();
-  report.gradNorm = update.results().gradNorm;
+  const StepResults updated = update.results();
+  report.gradNorm = updated.gradNorm;
+  if (update.lossScale)
+    report.lossScale = updated.lossScale;
+  report.skipped = updated.skipped != 0;
   const double seconds = std::max(secondsSince(start), 1e-9);
   report.milliseconds = seconds * 1e3;
   report.samplesPerSecond = double(order.rowsPerStep()) / seconds;

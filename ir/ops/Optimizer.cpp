@@ -58,7 +58,8 @@ llvm::Expected<Tensors> evaluateOptimizer(const Op &op, TensorArgs in, unsigned 
   int64_t end = op.attrs.getInt("decay_end"); // counted from this rank's slice
   if (op.attrs.getInt("ranks", 1) > 1)
     end -= int64_t(at(step::kRank)) * int64_t(p.size());
-  for (size_t i = 0; i < p.size(); ++i) {
+  bool skip = at(step::kSkipUpdate) != 0;
+  for (size_t i = 0; i < p.size() && !skip; ++i) {
     double decay = s.decayAll || int64_t(i) < end ? s.decay : 0;
     update(s, decay, g[i] * s.gradScale, p[i], state[0][i], state[1][i]);
   }

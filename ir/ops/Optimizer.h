@@ -2,7 +2,8 @@
 // What the optimizer ops share. All update flat arrays in place, element by element:
 // operands (param, grad, state..., grad_scale, scalars), results (param, state...), attr decay_end:
 // elements from there on do not decay, unless the scalar kDecayAll says so. With attr ranks > 1 the arrays are slice r of a
-// bucket, r = the scalar kRank, and decay_end counts in the bucket: element i is its element r x n + i.
+// bucket, r = the scalar kRank, and decay_end counts in the bucket: element i is its element r x n + i. With the scalar kSkipUpdate
+// nothing changes.
 // The reference computes in double and rounds once, at the end.
 #pragma once
 

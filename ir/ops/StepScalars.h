@@ -24,8 +24,14 @@ enum Slot : unsigned {
   kMaxGradNorm,
   kDecayAll,
   kFirstUpdate = 14,
-  kRank
+  kRank,
+  kSkipUpdate
 };
+/// What dynamic loss scaling remembers: f64[kScaleStateCount].
+constexpr int64_t kScaleStateCount = 4;
+enum ScaleState : unsigned { kScaleExcess = 0, kScaleGood, kScaleUpdates, kScaleSkipped };
+constexpr int kScaleGrowth = 2000;
+constexpr double kMostScale = 0x1p40;
 } // namespace step
 
 /// Operand i is the f64 array of the step's scalars.

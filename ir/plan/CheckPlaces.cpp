@@ -121,9 +121,13 @@ private:
 
 /// The scale of the gradients adds up whatever it is given, and divides by what the step counted.
 Error checkScale(const plan::Plan &plan, const plan::Command &c) {
-  if (c.kernel() != "grad_scale")
+  bool scaled = c.kernel() == "loss_scale";
+  if (!scaled && c.kernel() != "grad_scale")
     return Error::success();
-  for (int k = 2; k < c.inputs_size(); ++k)
+  if (scaled && (!plan.has_loss_scale_buffer() || c.inputs_size() < 3 || c.inputs(2).absent() ||
+                 c.inputs(2).buffer() != plan.loss_scale_buffer()))
+    return userError("input 2: wanted the loss scale");
+  for (int k = scaled ? 3 : 2; k < c.inputs_size(); ++k)
     if (!c.inputs(k).absent() && !isAllOf(plan, c.inputs(k)))
       return userError("input " + Twine(k) + ": wanted all of " +
                        describeBuffer(plan, c.inputs(k).buffer()));

@@ -189,7 +189,7 @@ Error checkOutputs(const plan::Plan &plan) {
       return userError(what + ": no such program: got '" + output.program() + "'");
     if (output.name().empty() || !names.insert({output.program(), output.name()}).second)
       return userError(what + ": the name is empty or used twice");
-    if (StringRef(output.name()).starts_with("loss_") && !isLastStep(plan.programs(program)) &&
+    if (is_contained({"loss_sum", "loss_count"}, StringRef(output.name())) && !isLastStep(plan.programs(program)) &&
         output.program() != "eval")
       return userError(what + ": belongs to no whole step or evaluation: got " + output.program());
     // It must still be there when the host reads it.
@@ -221,6 +221,12 @@ Error checkTables(const plan::Plan &plan) {
                                 kNumScalars * sizeof(double)))
     return error;
   taken.insert(plan.scalars_buffer());
+  if (plan.has_loss_scale_buffer()) {
+    if (Error error = checkHolder(plan, "loss scale", plan.loss_scale_buffer(), plan::OPTIMIZER_STATE,
+                                  kNumScaleStates * sizeof(double)))
+      return error;
+    taken.insert(plan.loss_scale_buffer());
+  }
   if (Error error = checkBuckets(plan, taken))
     return error;
   if (Error error = checkParameters(plan))

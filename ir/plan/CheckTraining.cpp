@@ -207,7 +207,20 @@ private:
 
 } // namespace
 
+/// The scale of the loss follows each update, once.
+static Error checkLossScale(const plan::Plan &plan) {
+  if (!plan.has_loss_scale_buffer())
+    return Error::success();
+  for (const plan::Program &program : plan.programs())
+    if (size_t writers = writersOf(program, plan.loss_scale_buffer()).size(); writers != (program.name() == "update"))
+      return userError("loss scale: " + program.name() + ": got " + Twine(writers) + " commands that write it, wanted " +
+                       Twine(int(program.name() == "update")));
+  return Error::success();
+}
+
 Error checkTraining(const plan::Plan &plan) {
+  if (Error error = checkLossScale(plan))
+    return error;
   Expected<Holdings> holdings = Holdings::find(plan);
   if (!holdings)
     return holdings.takeError();

@@ -103,6 +103,8 @@ public:
       for (uint32_t state : bucket.state_buffers()) // zeros
         whole(state);
     }
+    if (plan_.has_loss_scale_buffer())
+      whole(plan_.loss_scale_buffer());
     auto give = [&](uint32_t b, uint64_t bytes) {
       given_[b] = true;
       written_[b].add({0, bytes});

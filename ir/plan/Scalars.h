@@ -22,7 +22,19 @@ enum ScalarSlot : unsigned {
   kShardIndex,      ///< micro-step x ranks + rank: which cut of the global batch
   kFirstUpdate,     ///< 1 in the first update: momentum starts as a copy of the gradient
   kRank,            ///< which slice of a sharded array this rank owns
+  kSkipUpdate,      ///< 1: nothing is updated; set on the device, where gradients overflowed (0 from the host)
   kNumScalars = 32
 };
+
+/// What dynamic loss scaling remembers between steps: f64[kNumScaleStates], zeros at the start of a run.
+enum ScaleState : unsigned {
+  kScaleExcess = 0, ///< scale / initial scale - 1
+  kScaleGood,       ///< updates since the scale changed
+  kScaleUpdates,    ///< updates done: t of the optimizer
+  kScaleSkipped,    ///< updates skipped
+  kNumScaleStates = 4
+};
+constexpr int kScaleGrowth = 2000;     ///< so many good updates in a row double the scale
+constexpr double kMostScale = 0x1p40;  ///< scale / initial scale stays within this and its inverse
 
 } // namespace shardc

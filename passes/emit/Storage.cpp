@@ -47,7 +47,7 @@ uint32_t Storage::stateBuffer(Role role, int64_t bucket, int64_t bytes) {
   auto [found, isNew] = states_.try_emplace(zero::stateName(role, bucket), 0);
   if (isNew) {
     static constexpr plan::BufferKind kKinds[] = {plan::PARAMETER, plan::GRADIENT, plan::OPTIMIZER_STATE, plan::OPTIMIZER_STATE,
-                                                  plan::SCALAR, plan::OPTIMIZER_STATE};
+                                                  plan::SCALAR, plan::OPTIMIZER_STATE, plan::OPTIMIZER_STATE};
     std::string layer = bucket < 0 ? "" : buckets_[bucket].name;
     // Gradients are dead between update and the next backward pass.
     found->second = add((layer.empty() ? "" : layer + "/") + zero::toString(role).str(), kKinds[unsigned(role)], bytes,

@@ -35,7 +35,7 @@ public:
         }
       }
     findDependent();
-    wide_ = chooseWide(graph_, dependent_);
+    wide_ = chooseWide(graph_, dependent_, /*products=*/narrow_ == DType::F16);
     for (auto it = graph_.ops().begin(); it != graph_.ops().end();) {
       Op &op = *it++;
       if (dependsOnParameters(op) && !op.is(kParam))

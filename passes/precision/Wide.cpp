@@ -10,7 +10,8 @@ constexpr int64_t kFewClasses = 16;
 
 class Chooser {
 public:
-  Chooser(const Graph &graph, const llvm::DenseSet<const Value *> &dependent) : graph_(graph), dependent_(dependent) {}
+  Chooser(const Graph &graph, const llvm::DenseSet<const Value *> &dependent, bool products)
+      : graph_(graph), dependent_(dependent), products_(products) {}
 
   WideChoice run() {
     chooseLoss();
@@ -60,16 +61,20 @@ private:
       return;
     for (const Value *term : op.operands())
       if (term && dependent_.contains(term) && term->type().dims == v->type().dims)
-        term->op()->is(kLayerNorm) || term->op()->is(kRmsNorm) ? void(choice_.values.insert(term)) : chooseSum(term);
+        term->op()->is(kLayerNorm) || term->op()->is(kRmsNorm) || (products_ && term->op()->is(kMatMul)) ? void(choice_.values.insert(term))
+                                                                                                       : chooseSum(term);
   }
 
   const Graph &graph_;
   const llvm::DenseSet<const Value *> &dependent_;
+  bool products_;
   WideChoice choice_;
 };
 
 } // namespace
 
-WideChoice chooseWide(const Graph &graph, const llvm::DenseSet<const Value *> &dependent) { return Chooser(graph, dependent).run(); }
+WideChoice chooseWide(const Graph &graph, const llvm::DenseSet<const Value *> &dependent, bool products) {
+  return Chooser(graph, dependent, products).run();
+}
 
 } // namespace shardc::precision

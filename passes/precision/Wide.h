@@ -16,8 +16,9 @@ struct WideChoice {
 };
 
 /// The rules that serve every 16-bit type: the loss and what leads to nothing else; logits of few classes; and the residual stream: sums
-/// that norms read, and norms that are their terms. (A product is a 16-bit term unless product-epilogues makes the sum its own.) `dependent`: values that depend on a parameter. Requires: level imported,
-/// no dead ops, which would count as readers.
-WideChoice chooseWide(const Graph &graph, const llvm::DenseSet<const Value *> &dependent);
+/// that norms read, and norms that are their terms. (A product is a 16-bit term unless product-epilogues makes the sum its own.) With
+/// `products` these terms are f32, too: fp16's range is too small for what the last product of T5's feed-forward makes. `dependent`: values
+/// that depend on a parameter. Requires: level imported, no dead ops, which would count as readers.
+WideChoice chooseWide(const Graph &graph, const llvm::DenseSet<const Value *> &dependent, bool products);
 
 } // namespace shardc::precision

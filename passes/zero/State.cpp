@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/zero/State.h"
 #include "ir/graph/Builder.h"
+#include "ir/ops/StepScalars.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace shardc::zero {
 
-static constexpr llvm::StringLiteral kRoles[] = {"parameter", "gradient", "state0", "state1", "loss", "master"};
+static constexpr llvm::StringLiteral kRoles[] = {"parameter", "gradient", "state0", "state1", "loss", "master", "loss_scale"};
 static constexpr llvm::StringLiteral kPrefix = "state:", kRoleAttr = "role", kBucketAttr = "bucket";
 
 llvm::StringRef toString(Role role) { return kRoles[unsigned(role)]; }
@@ -38,7 +39,8 @@ bool isSliced(Role role, unsigned stage) {
   case Role::State0:
   case Role::State1:
   case Role::Master: return stage >= 1;
-  case Role::Loss: return false;
+  case Role::Loss:
+  case Role::LossScale: return false;
   }
   llvm_unreachable("role");
 }
@@ -51,9 +53,12 @@ static DType elementType(const Bucket &bucket, Role role, const CompileOptions &
   case Role::State1:
   case Role::Loss:
   case Role::Master: return wideType(bucket.dtype);
+  case Role::LossScale: return DType::F64;
   }
   llvm_unreachable("role");
 }
+
+Type lossScaleType() { return Type(DType::F64, {step::kScaleStateCount}); }
 
 bool hasMaster(const Bucket &bucket) { return bucket.trainable && isHalf(bucket.dtype); }
 bool keepsParameters(const Bucket &bucket, const CompileOptions &options) { return options.stage() < 3 || !hasMaster(bucket); }

@@ -13,11 +13,11 @@ class Builder;
 
 namespace shardc::zero {
 
-/// Master: what 16-bit parameters are rounded from, f32.
-enum class Role : uint8_t { Parameter, Gradient, State0, State1, Loss, Master };
+/// Master: what 16-bit parameters are rounded from, f32. LossScale: what dynamic loss scaling remembers.
+enum class Role : uint8_t { Parameter, Gradient, State0, State1, Loss, Master, LossScale };
 llvm::StringRef toString(Role role);
 
-/// "state:gradient:3"; the loss has no bucket: "state:loss".
+/// "state:gradient:3"; the loss and its scale have no bucket: "state:loss".
 std::string stateName(Role role, int64_t bucket = -1);
 bool isStateName(llvm::StringRef outputName);
 /// Requires: isStateName. No bucket: -1.
@@ -42,6 +42,10 @@ std::optional<Role> roleOf(const Op &op);
 
 /// Kinds of a loss state: [sum, count].
 constexpr int64_t kLossSum = 0, kLossCount = 1;
+
+/// Of LossScale: the op's `state`, and its first element, scale / initial scale - 1.
+Type lossScaleType();
+constexpr int64_t kScaleExcess = 0;
 
 /// The parts of zero-partition.
 void gatherParameters(Graph &graph, const Buckets &buckets, const CompileOptions &options);

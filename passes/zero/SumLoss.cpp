@@ -9,10 +9,15 @@ void sumLoss(Graph &graph, const CompileOptions &options) {
   bool more = options.microStep == MicroStep::Middle || options.microStep == MicroStep::Last;
   bool last = options.microStep == MicroStep::Only || options.microStep == MicroStep::Last;
   // As soon as both are there: the backward pass hides the sum over ranks.
-  auto backward = llvm::find_if(graph.ops(), [](const Op &op) { return op.phase == Phase::Backward; });
-  Builder b(graph, backward == graph.ops().end() ? nullptr : &*backward);
+  Value *sum = graph.output("loss_sum"), *counted = graph.output("loss_count");
+  unsigned missing = 2 - (sum->op() == counted->op());
+  auto at = graph.ops().begin();
+  for (; at != graph.ops().end() && (missing || at->phase != Phase::Backward); ++at)
+    missing -= &*at == sum->op() || &*at == counted->op();
+  Builder b(graph, at == graph.ops().end() ? nullptr : &*at);
+  b.phase = at != graph.ops().begin() && std::prev(at)->phase == Phase::Backward ? Phase::Backward : Phase::Forward; // chunks of the loss
   b.place = "loss";
-  Value *sum = graph.output("loss_sum"), *count = b.cast(graph.output("loss_count"), sum->type().dtype);
+  Value *count = b.cast(counted, sum->type().dtype);
   Value *loss = b.make(kConcat, {b.reshape(sum, {1}), b.reshape(count, {1})}, {{"axis", int64_t(0)}});
   if (more)
     loss = b.add(readState(b, Role::Loss, loss->type()), loss);

@@ -3,6 +3,7 @@
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/GradNorm.h"
 #include "runtime/cuda/Numbers.cuh"
+#include "runtime/LossScale.h"
 
 namespace shardc::cuda {
 namespace {
@@ -61,13 +62,18 @@ __global__ void __launch_bounds__(kManyThreads) addPartials(const double *partia
     *to = sum;
 }
 
-__global__ void __launch_bounds__(kThreads) scaleOf(GradScaleWork w) {
+/// By one block; all of its threads get it.
+__device__ double sumOfSquares(const GradScaleWork &w) {
   __shared__ double room[kThreads / kWarp];
   double sum = 0;
   for (int a = threadIdx.x; a < w.arrays; a += kThreads)
     for (long long i = 0; i < w.squares[a].count; ++i)
       sum += w.squares[a].data[i];
-  sum = blockJoin(sum, room, Plus());
+  return blockJoin(sum, room, Plus());
+}
+
+__global__ void __launch_bounds__(kThreads) scaleOf(GradScaleWork w) {
+  const double sum = sumOfSquares(w);
   if (threadIdx.x)
     return;
   const double count = load<double>(w.counter, 0), maxNorm = w.scalars[kMaxGradNorm];
@@ -81,6 +87,17 @@ __global__ void __launch_bounds__(kThreads) scaleOf(GradScaleWork w) {
     scale *= fmin(1.0, maxNorm / (norm + 1e-6));
   *w.norm = norm;
   *w.scale = scale;
+}
+
+__global__ void __launch_bounds__(kThreads) scaleOfLoss(LossScaleWork w) {
+  const double sum = sumOfSquares(w.sum);
+  if (threadIdx.x < kNumScalars)
+    w.scalars[threadIdx.x] = w.sum.scalars[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x)
+    return;
+  const LossScaleNumbers n = stepLossScale(load<double>(w.sum.counter, 0), sum, w.initial, w.unit, w.scalars, w.state);
+  *w.sum.norm = n.norm, *w.sum.scale = n.gradScale, *w.lossScale = n.lossScale, *w.skipped = n.skipped;
 }
 
 } // namespace
@@ -100,6 +117,10 @@ cudaError_t enqueueSumSquares(const SumSquaresWork &w, void *scratch, cudaStream
 
 cudaError_t enqueueGradScale(const GradScaleWork &w, void *, cudaStream_t stream) {
   return enqueue(scaleOf, dim3(1), kThreads, 0, stream, w);
+}
+
+cudaError_t enqueueLossScale(const LossScaleWork &w, void *, cudaStream_t stream) {
+  return enqueue(scaleOfLoss, dim3(1), kThreads, 0, stream, w);
 }
 
 } // namespace shardc::cuda

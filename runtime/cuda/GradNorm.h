@@ -30,4 +30,12 @@ struct GradScaleWork {
 };
 cudaError_t enqueueGradScale(const GradScaleWork &, void *scratch, cudaStream_t);
 
+/// The same of gradients of a scaled loss.
+struct LossScaleWork {
+  GradScaleWork sum;
+  double initial, unit;
+  double *lossScale, *skipped, *scalars, *state; ///< scalars: a copy of those given, for the optimizers
+};
+cudaError_t enqueueLossScale(const LossScaleWork &, void *scratch, cudaStream_t);
+
 } // namespace shardc::cuda

@@ -84,11 +84,13 @@ template <typename T> __device__ inline void storePack(T *to, const Pack<T, kEac
 template <typename F> struct Numbers {
   F formula;
   long long cut; ///< elements before it decay
+  bool skip;     ///< nothing changes
 };
 template <typename F> __device__ inline void findNumbers(Numbers<F> &numbers, const OptimizerWork &w) {
   const long long first = w.sliced ? (long long)(w.scalars[kRank]) * w.count : 0; // element of the bucket
   numbers.cut = w.scalars[kDecayAll] != 0 ? w.count : w.decayEnd - first;
   numbers.formula = F(w);
+  numbers.skip = w.scalars[kSkipUpdate] != 0;
 }
 
 /// kEach elements a thread: what they are loaded for waits for nothing but the numbers.
@@ -113,6 +115,8 @@ __global__ void __launch_bounds__(kThreads) updatePacks(OptimizerWork w) {
     findNumbers(shared, w);
   __syncthreads();
   const Numbers<Formula<P>> numbers = shared;
+  if (numbers.skip)
+    return;
   if (whole) {
 #pragma unroll
     for (int l = 0; l < kEach; ++l)
@@ -139,7 +143,7 @@ __global__ void __launch_bounds__(kThreads) updateEach(OptimizerWork w) {
     findNumbers(shared, w);
   __syncthreads();
   const long long i = blockIdx.x * (long long)(kThreads) + threadIdx.x;
-  if (i >= w.count)
+  if (i >= w.count || shared.skip)
     return;
   P none = 0, &x = w.first ? static_cast<P *>(w.first)[i] : none,
     &y = w.second ? static_cast<P *>(w.second)[i] : none;

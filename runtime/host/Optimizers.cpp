@@ -2,7 +2,7 @@
 // adamw, adam (param, grad, m, v, grad_scale, scalars){decay_end} and sgd (param, grad, momentum?,
 // grad_scale, scalars){decay_end}: torch's formulas over flat arrays, in place, in one pass.
 // Elements [0, decay_end) decay, all of them if the scalar kDecayAll says so. With attribute ranks > 1 the arrays are slice
-// scalars[kRank] of a bucket in which decay_end counts.
+// scalars[kRank] of a bucket in which decay_end counts. With scalars[kSkipUpdate] nothing changes.
 #include "ir/plan/Scalars.h"
 #include "runtime/host/Rows.h"
 #include "runtime/host/Simd.h"
@@ -29,6 +29,8 @@ public:
 protected:
   /// Calls update(begin, end, decay) for pieces with one weight decay.
   template <typename Update> void forPieces(Update update) {
+    if (scalars_[kSkipUpdate] != 0)
+      return;
     double decay = scalars_[kWeightDecay];
     int64_t first = decay_.sliced ? int64_t(scalars_[kRank]) * count_ : 0; // element of the bucket
     int64_t cut = scalars_[kDecayAll] != 0 ? count_ : decay_.end - first;

@@ -3,6 +3,7 @@
 // against the host's.
 #include "ir/ops/Reference.h"
 #include "tests/cuda/RunCommand.h"
+#include <limits>
 
 using namespace shardc;
 using namespace shardc::test;
@@ -72,6 +73,45 @@ TEST(CudaGradScale, ofManyBuckets) {
   }
   command.out = {Type(DType::F64, {}), Type(DType::F64, {})};
   expectSame(command, 1e-12);
+}
+
+TEST(CudaLossScale, stepsAsOnTheHost) {
+  SHARDC_NEEDS_DEVICE();
+  const double inf = std::numeric_limits<double>::infinity();
+  for (auto [square, good] : {std::pair(3e7, 5.0), {1e3, 1999.0}, {inf, 7.0}, {inf - inf, 7.0}}) {
+    TestCommand command{"loss_scale", {{"initial", 65536.0}, {"unit", 1.0 / 64}}};
+    command.in = {Tensor::splat(DType::F32, {}, 40), scalarsTensor(stepScalars()), Tensor::of<double>(DType::F64, {4}, {-0.75, good, 11, 3})};
+    for (unsigned i = 0; i < 300; ++i)
+      command.in.push_back(Tensor::of<double>(DType::F64, {1}, {i == 200 ? square : 0.5 * i}));
+    command.out = {Type(DType::F64, {}), Type(DType::F64, {}), Type(DType::F64, {}), Type(DType::F64, {}), Type(DType::F64, {kNumScalars}),
+                   Type(DType::F64, {kNumScaleStates})};
+    command.inPlace = {{5, 2}};
+    expectSame(command, 1e-12);
+  }
+}
+
+TEST(CudaLossScale, aSkippedUpdateChangesNothing) {
+  SHARDC_NEEDS_DEVICE();
+  for (const char *kernel : {"adamw", "adam", "sgd"}) {
+    const int64_t count = 70001;
+    TestCommand command{kernel, {{"decay_end", int64_t(1500)}}};
+    command.scalars = stepScalars();
+    command.scalars[kSkipUpdate] = 1;
+    command.in = {randomTensor(DType::F32, {count}, 1), Tensor::splat(DType::F16, {count}, std::numeric_limits<double>::infinity())};
+    command.out = {Type(DType::F32, {count})};
+    command.inPlace = {{0, 0}};
+    for (unsigned k = 0, states = llvm::StringRef(kernel) == "sgd" ? 1 : 2; k < states; ++k) {
+      command.in.push_back(randomTensor(DType::F32, {count}, 3 + k));
+      command.out.push_back(Type(DType::F32, {count}));
+      command.inPlace.push_back({1 + k, 2 + k});
+    }
+    command.in.push_back(Tensor::splat(DType::F64, {}, 0.7));
+    command.in.push_back(scalarsTensor(command.scalars));
+    auto got = runByDevice(command);
+    ASSERT_TRUE(bool(got)) << llvm::toString(got.takeError());
+    for (auto [result, operand] : command.inPlace)
+      EXPECT_TRUE((*got)[result] == *command.in[operand].storage) << kernel << " result " << result;
+  }
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/Scalars.h"
 #include "tests/ops/Cases.h"
+#include <cmath>
 
 namespace shardc::test {
 namespace {
@@ -67,6 +68,17 @@ void updateCases(OpCases &cases) {
     cases.push_back(
         {&kSgd, slice, {statistic(x({11})), x({11}), statistic(x({11})), wide({}, {0.25}), sgdScalars(0, 0, rank)}, slicedDecayEnd(15)});
   }
+  for (const OpDef *def : {&kAdamW, &kAdam})
+    cases.push_back({def,
+                     "Skip",
+                     {statistic(x({11})), given({11}, std::vector<double>(11, INFINITY)), statistic(x({11})), statistic(positive({11})),
+                      wide({}, {0.25}), scalars({{kLearningRate, 0.01}, {kSkipUpdate, 1}})},
+                     decayEnd(5)});
+  cases.push_back({&kSgd,
+                   "Skip",
+                   {statistic(x({11})), given({11}, std::vector<double>(11, NAN)), statistic(x({11})), wide({}, {0.25}),
+                    scalars({{kLearningRate, 0.01}, {kSkipUpdate, 1}})},
+                   decayEnd(5)});
   cases.push_back({&kSumSquares, "Vector", {x({37})}});
   cases.push_back({&kSumSquares, "Empty", {x({0})}});
   for (auto [name, count, maxNorm] : {std::tuple{"Clips", 4.0, 0.5},
@@ -77,6 +89,25 @@ void updateCases(OpCases &cases) {
         {&kGradScale,
          name,
          {given({}, {count}), scalars({{kMaxGradNorm, maxNorm}}), wide({}, {30}), wide({}, {70})}});
+  const Attrs loss{{"initial", 1024.0}, {"unit", 0.25}};
+  auto lossScalars = [](double maxNorm) {
+    return scalars({{kMaxGradNorm, maxNorm}, {kBeta1, 0.9}, {kBeta2, 0.99}, {kBiasCorrection1, 0.5}, {kFirstUpdate, 1}, {kRank, 2}});
+  };
+  auto lossCase = [&](const char *name, double maxNorm, double count, std::vector<double> state, std::vector<double> squares) {
+    cases.push_back({&kLossScale,
+                     name,
+                     {given({}, {count}), lossScalars(maxNorm), wide({4}, std::move(state)), wide({int64_t(squares.size())}, squares),
+                      wide({}, {7})},
+                     loss});
+  };
+  lossCase("First", 0, 4, {0, 0, 0, 0}, {30, 1e6});
+  lossCase("Clips", 1e-4, 4, {1, 5, 9, 2}, {30, 1e6});
+  lossCase("Grows", 1, 4, {3, 1999, 2500, 1}, {1e9});
+  lossCase("NoCount", 1, 0, {0, 3, 7, 0}, {0});
+  lossCase("Infinite", 1, 4, {0, 1999, 7, 0}, {30, INFINITY, 1});
+  lossCase("Nan", 1, 4, {-0.5, 3, 7, 2}, {NAN, 1});
+  lossCase("Least", 1, 4, {0x1p-40 - 1, 3, 7, 2}, {INFINITY});
+  lossCase("Most", 1, 4, {0x1p40 - 1, 1999, 7, 2}, {1});
   cases.push_back({&kGradScale,
                    "Arrays",
                    {given({}, {4}), scalars({{kMaxGradNorm, 0.5}}), wide({3}, {30, 1, 2}), wide({0}, {}),

@@ -41,7 +41,7 @@ cl::opt<std::string> labels("labels", cl::desc("name of the input that an added 
 cl::opt<int64_t> ignoreIndex("ignore-index", cl::desc("label that does not count; default -100"), cl::init(-100), cl::cat(stepCategory));
 cl::opt<std::string> shiftRight("shift-right", cl::desc("make decoder_input_ids from the labels"), cl::value_desc("PAD:START"), cl::cat(stepCategory));
 cl::opt<std::string> optimizer("optimizer", cl::desc("adamw, adam or sgd; default adamw"), cl::init("adamw"), cl::cat(stepCategory));
-cl::opt<std::string> precision("precision", cl::desc("fp32, tf32, bf16; fp64 for checks; default fp32"), cl::init("fp32"), cl::cat(stepCategory));
+cl::opt<std::string> precision("precision", cl::desc("fp32, tf32, bf16, fp16; fp64 for checks; default fp32"), cl::init("fp32"), cl::cat(stepCategory));
 cl::opt<std::string> dropout("dropout", cl::desc("sets every dropout ratio; default: as exported"), cl::value_desc("P"), cl::cat(stepCategory));
 
 cl::opt<std::string> ranks("ranks", cl::desc("data-parallel ranks; default 1"), cl::value_desc("N"), cl::cat(planCategory));
@@ -136,7 +136,7 @@ Expected<CompileOptions> compileOptions() {
     o.prefetchLimit = prefetchLimit.bytes;
   if (Error error = parseChoice("--optimizer", optimizer, {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd}, o.optimizer))
     return error;
-  if (Error error = parseChoice("--precision", precision, {Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp64}, o.precision))
+  if (Error error = parseChoice("--precision", precision, {Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp16, Precision::Fp64}, o.precision))
     return error;
   if (reduceDtype != "auto" && reduceDtype != "fp32")
     return userError("--reduce-dtype: got '" + reduceDtype + "', wanted auto or fp32");

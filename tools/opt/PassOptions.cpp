@@ -21,7 +21,7 @@ Error setPassOption(StringRef option, CompileOptions &options) {
   if (key == "optimizer")
     return parseChoice("--pass optimizer", value, {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd}, options.optimizer);
   if (key == "precision")
-    return parseChoice("--pass precision", value, {Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp64}, options.precision);
+    return parseChoice("--pass precision", value, {Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp16, Precision::Fp64}, options.precision);
   if (key == "micro-step")
     return parseChoice("--pass micro-step", value, {MicroStep::Only, MicroStep::First, MicroStep::Middle, MicroStep::Last},
                        options.microStep);
