@@ -113,8 +113,7 @@ public:
       Value *dlogits = b_.make(kCrossEntropyGrad, {gradient->operand(0), logits, labels, part->result(3)}, gradient->attrs);
       for (auto [op, parts] : llvm::zip(head_.toHidden, hidden)) {
         stamp(*op);
-        Value *part = b_.make(kMatMul, {dlogits, rootOf(op->operand(1))}, op->attrs);
-        parts.push_back(isWidened(op->result()) ? b_.cast(part, wideType(part->type().dtype)) : part);
+        parts.push_back(b_.make(kMatMul, {dlogits, rootOf(op->operand(1))}, op->attrs));
       }
       for (auto [op, sum] : llvm::zip(head_.toWeight, weight)) {
         stamp(*op);
@@ -154,19 +153,13 @@ private:
       sum = b_.add(sum, term);
     return sum;
   }
-  static bool widens(const Op &op, const Value *rounded) {
-    return op.is(kCast) && op.result()->type().dtype == wideType(rounded->type().dtype);
-  }
-  bool isWidened(const Value *rounded) const {
-    return !graph_.isOutput(rounded) && llvm::all_of(rounded->uses(), [&](const Use &use) { return widens(*use.op, rounded); });
-  }
   /// Of a product; who would widen the rounded result takes what was not rounded.
   void replace(Op &product, Value *made) {
     stamp(product);
     Value *old = product.result();
     if (made->type().dtype != old->type().dtype)
       for (const Use &use : llvm::SmallVector<Use>(old->uses().begin(), old->uses().end()))
-        if (widens(*use.op, old))
+        if (use.op->is(kCast) && use.op->result()->type().dtype == made->type().dtype)
           graph_.replaceAllUses(use.op->result(), made);
     graph_.replaceAllUses(old, b_.cast(made, old->type().dtype));
   }
