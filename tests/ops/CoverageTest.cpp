@@ -72,6 +72,14 @@ TEST(Coverage, scalarSlotsAreThoseOfThePlan) {
   EXPECT_EQ(unsigned(step::kDecayAll), unsigned(kDecayAll));
   EXPECT_EQ(unsigned(step::kFirstUpdate), unsigned(kFirstUpdate));
   EXPECT_EQ(unsigned(step::kRank), unsigned(kRank));
+  EXPECT_EQ(unsigned(step::kSkipUpdate), unsigned(kSkipUpdate));
+  EXPECT_EQ(step::kScaleStateCount, int64_t(kNumScaleStates));
+  EXPECT_EQ(unsigned(step::kScaleExcess), unsigned(kScaleExcess));
+  EXPECT_EQ(unsigned(step::kScaleGood), unsigned(kScaleGood));
+  EXPECT_EQ(unsigned(step::kScaleUpdates), unsigned(kScaleUpdates));
+  EXPECT_EQ(unsigned(step::kScaleSkipped), unsigned(kScaleSkipped));
+  EXPECT_EQ(step::kScaleGrowth, kScaleGrowth);
+  EXPECT_EQ(step::kMostScale, kMostScale);
 }
 
 } // namespace
