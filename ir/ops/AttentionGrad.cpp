@@ -10,6 +10,7 @@
 #include "ir/base/Movement.h"
 #include "ir/ops/AttentionDims.h"
 #include "ir/ops/Reference.h"
+#include "ir/plan/Workspace.h"
 #include <cmath>
 
 namespace shardc {
@@ -96,6 +97,27 @@ Cost cost(const Op &op) {
   return {scores * (6.0 * double(d.depth) + 4.0 * double(d.valueDepth) + 12), bytes};
 }
 
+/// What the usual kernels of a device want (runtime/cuda/Attention.cpp).
+int64_t workspace(const Op &op) {
+  AttentionDims d = dimsOf(op);
+  const Type &q = op.operand(1)->type();
+  const Value *bias = op.attrs.getInt("bias_grad", 0) ? op.operand(6) : nullptr;
+  bool biasSum = false, everyRow = bias;
+  if (bias) {
+    const Dims &own = bias->type().dims;
+    Dims dims(4 - own.size(), 1);
+    dims.append(own.begin(), own.end());
+    const Dims scores = d.scores();
+    biasSum = dims[0] != scores[0] || dims[1] != scores[1] || scores[0] == 1;
+    everyRow = dims[2] == scores[2] && dims[3] == scores[3];
+  }
+  const bool narrow = byteSize(q.dtype) == 2 && d.depth == d.valueDepth;
+  if (narrow && d.depth == 64 && (!bias || everyRow))
+    return attentionTileWorkspace(d.batch, d.heads, d.queries, d.keys, biasSum);
+  const int64_t scores = narrow && d.depth == 128 && biasSum && everyRow ? 2 * numElements(d.scores()) : 0;
+  return attentionSumsWorkspace(d.batch, d.heads, d.queries, q.dtype == DType::F64 ? 8 : 4) + scores;
+}
+
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   if (numberOf(op, "dropout", 0) > 0)
     return userError("attention_grad with dropout draws random numbers, so it has no value before "
@@ -165,6 +187,7 @@ constinit const OpDef kAttentionGrad = {.mnemonic = "attention_grad",
                                         .notDifferentiable = kIsGradient,
                                         .evaluate = evaluate,
                                         .cost = cost,
-                                        .layouts = kLastDim};
+                                        .layouts = kLastDim,
+                                        .workspace = workspace};
 
 } // namespace shardc

@@ -72,7 +72,7 @@ inline bool servesWg(const AttentionWork &w) {
 }
 cudaError_t prepareAttentionWg(const AttentionWork &);
 cudaError_t enqueueAttentionWg(const AttentionWork &, void *scratch, cudaStream_t);
-/// The gradient: at most 128 queries and keys, and a gradient of the bias that is stored or summed over batches.
+/// The gradient: if that of the bias is stored, or summed over batches and heads.
 bool servesGradWg(const AttentionWork &);
 cudaError_t prepareAttentionGradWg(const AttentionWork &);
 /// Scratch: attentionGradWgScratch bytes.

@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attention kernels by warpgroups share, for heads of 64 elements. A block has two warpgroups and stays with
-// one head and 128 of its queries, of which each warpgroup owns 64; it goes through some batches (and tiles of 128
-// keys), and loads the operands of the next while it computes.
+// What the attention kernels by warpgroups share, for heads of 64 elements. A block stays with one head and one tile of
+// 128 queries (or keys); it goes through some batches, and tiles of 128 keys (or queries), and loads the operands of
+// the next while it computes.
 #pragma once
 
+#include "ir/plan/Workspace.h"
 #include "runtime/cuda/AttentionMma.cuh"
+#include "runtime/cuda/Tma.cuh"
 #include "runtime/cuda/Wgmma.cuh"
 
 namespace shardc::cuda {
 
-constexpr int kWgThreads = 2 * kWarpgroup, kWgRows = 128, kWgDepth = 64, kWgBlocks = kWgRows / 8;
-/// Multiprocessors of an H200; more or fewer are served as well.
-constexpr int kWgProcessors = 132;
+/// Of forward.
+constexpr int kWgThreads = 2 * kWarpgroup, kWgRows = int(kAttentionRows), kWgBlocks = kWgRows / 8;
 /// Of a tile of 128 rows of 64.
-constexpr int kWgTile = kWgRows * kWgDepth * 2;
+constexpr int kWgTile = kWgRows * 64 * 2;
+
+/// Which warpgroup of the block, the same for all that see it.
+__device__ inline int warpgroup() { return __shfl_sync(0xffffffffu, int(threadIdx.x) / kWarpgroup, 0); }
+
+/// Until `threads` threads have come to barrier `number` (1 ..).
+__device__ inline void meet(int number, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+/// Comes to it, and goes on.
+__device__ inline void pass(int number, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
 
 /// What a block works at: batches [begin, end) of a head.
 struct WgWork {
@@ -32,125 +45,162 @@ __device__ inline char *alignedShared() {
 /// Where 16 bytes `chunk` of row r lie in a tile.
 __device__ inline int tileAt(int r, int chunk) { return r * 128 + (chunk ^ r % 8) * 16; }
 
-/// A tile of rows [first, first + 128) of a head, zeros from row `end` on: begun.
-template <typename T>
-__device__ inline void copyTile(char *to, const HeadsView &from, int b, int h, int first, int end) {
-  constexpr int kStep = kWgThreads / 8;
-  const int r = threadIdx.x / 8, c = threadIdx.x % 8;
-  const T *base = static_cast<const T *>(from.data) + b * from.batch + h * from.head + c * 8;
-  char *at = to + tileAt(r, c); // kStep is a multiple of 8
-#pragma unroll
-  for (int i = 0; i < kWgRows; i += kStep) {
-    const int row = first + r + i;
-    const bool real = row < end;
-    copyAsync(at + i * 128, base + (long long)(real ? row : 0) * from.row, real);
-  }
-}
-
-/// The bias of the 64 queries of a warpgroup and 128 keys, as two tiles beside each other: begun, or done.
+/// The bias of 64 queries from `first` on and 64 keys, for which a warpgroup calls: begun, or done.
 template <typename T>
 __device__ inline void copyBias(char *to, const AttentionWork &w, int b, int h, int first, int firstKey) {
   const long long *s = w.bias.strides;
   const int thread = threadIdx.x % kWarpgroup;
   const T *base = static_cast<const T *>(w.bias.array.data) + b * s[0] + h * s[1];
   if (w.biasWide) {
-    const int r = thread / 16, c = thread % 16, key = firstKey + c * 8;
-    char *at = to + c / 8 * kWgTile + tileAt(r, c % 8);
+    const int r = thread / 8, c = thread % 8, key = firstKey + c * 8;
+    char *at = to + tileAt(r, c);
 #pragma unroll
-    for (int i = 0; i < 64; i += 8) {
+    for (int i = 0; i < 64; i += 16) {
       const bool real = first + r + i < w.queries && key < w.keys;
       copyAsync(at + i * 128, base + (real ? (first + r + i) * s[2] + key : 0), real);
     }
     return;
   }
-  for (int e = thread; e < 64 * kWgRows; e += kWarpgroup) {
-    const int r = e / kWgRows, c = e % kWgRows;
+  for (int e = thread; e < 64 * 64; e += kWarpgroup) {
+    const int r = e / 64, c = e % 64;
     const bool real = first + r < w.queries && firstKey + c < w.keys;
-    *reinterpret_cast<T *>(to + c / 64 * kWgTile + tileAt(r, c / 8 % 8) + c % 8 * 2) =
+    *reinterpret_cast<T *>(to + tileAt(r, c / 8) + c % 8 * 2) =
         real ? base[(first + r) * s[2] + (firstKey + c) * s[3]] : T(0.0f);
   }
 }
 
-/// Which of the elements that a thread holds the mask hides: bit 8 n + e of 128, of two rows.
-class WgMask {
+/// Which of the elements that a thread holds of 32 kWords keys the mask hides.
+template <int kWords> class WgMask {
 public:
-  /// Of queries i[0] and i[1] (< queries) and the 128 keys from `first` on.
+  /// Begins to load. Of queries i[0] and i[1] (< queries) and keys from `first` on.
   __device__ void load(const AttentionWork &w, int b, int h, const int (&i)[2], int first) {
-    const int part = threadIdx.x % 4;
+    any_ = false;
+    if (!w.mask.array.data)
+      return;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const long long *s = w.mask.strides;
       const unsigned char *row =
           static_cast<const unsigned char *>(w.mask.array.data) + b * s[0] + h * s[1] + i[half] * s[2];
-      unsigned bits = 0; // of 32 keys
-      const int key = first + part * 32;
+      const int key = first + threadIdx.x % 4 * kEach;
       if (w.maskWide) {
 #pragma unroll
-        for (int c = 0; c < 2; ++c)
-          if (key + c * 16 < w.keys) {
-            const uint4 bytes = *reinterpret_cast<const uint4 *>(row + key + c * 16);
-            bits |= (pack(bytes.x) | pack(bytes.y) << 4 | pack(bytes.z) << 8 | pack(bytes.w) << 12) << 16 * c;
-          }
+        for (int c = 0; c < kEach / 16; ++c)
+          raw_[half][c] = key + c * 16 < w.keys ? *reinterpret_cast<const uint4 *>(row + key + c * 16) : kAll;
       } else {
-        for (int c = 0; c < 32 && key + c < w.keys; ++c)
-          bits |= unsigned(row[(key + c) * s[3]] != 0) << c;
+        unsigned bits = 0;
+        for (int c = 0; c < kEach; ++c)
+          bits |= unsigned(key + c >= w.keys || row[(key + c) * s[3]] != 0) << c;
+        raw_[half][0].x = bits;
       }
-      bits = ~bits;
-#pragma unroll
-      for (int p = 0; p < 4; ++p)
-        words_[half][p] = __shfl_sync(0xffffffffu, bits, threadIdx.x % kWarp / 4 * 4 + p) >> part * 2;
     }
   }
+  /// The whole warp calls.
+  __device__ void arrange(const AttentionWork &w) {
+    if (!w.mask.array.data)
+      return;
+    unsigned bits[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      bits[half] = raw_[half][0].x;
+      if (w.maskWide) {
+        bits[half] = 0;
+#pragma unroll
+        for (int c = 0; c < kEach / 16; ++c) {
+          const uint4 bytes = raw_[half][c];
+          bits[half] |= (pack(bytes.x) | pack(bytes.y) << 4 | pack(bytes.z) << 8 | pack(bytes.w) << 12) << 16 * c;
+        }
+      }
+      bits[half] = ~bits[half] & (kEach == 32 ? ~0u : (1u << kEach % 32) - 1);
+    }
+    any_ = __any_sync(0xffffffffu, bits[0] | bits[1]);
+    if (!any_)
+      return;
+    const int lane = threadIdx.x % kWarp;
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int p = 0; p < kWords; ++p) {
+        unsigned word = __shfl_sync(0xffffffffu, bits[half], lane / 4 * 4 + (kEach == 32 ? p : 2 * p));
+        if (kEach == 16)
+          word |= __shfl_sync(0xffffffffu, bits[half], lane / 4 * 4 + 2 * p + 1) << 16;
+        words_[half][p] = word >> lane % 4 * 2;
+      }
+  }
+  /// Of the warp, anything at all?
+  __device__ bool hidesAny() const { return any_; }
+  /// Requires: hidesAny().
   __device__ bool hides(int n, int e) const { return words_[e / 2][n / 4] >> (n % 4 * 8 + e % 2) & 1; }
 
 private:
+  static constexpr int kEach = 8 * kWords; ///< keys that a lane loads of a row
+  static constexpr uint4 kAll = {~0u, ~0u, ~0u, ~0u};
   /// Four bytes to four bits: which are not 0.
   static __device__ unsigned pack(unsigned x) {
     x |= x >> 4, x |= x >> 2, x |= x >> 1;
     return (x & 0x01010101u) * 0x01020408u >> 24 & 15;
   }
-  unsigned words_[2][4];
+  bool any_;
+  uint4 raw_[2][kEach / 16];
+  unsigned words_[2][kWords];
 };
 
-/// x = scale x + bias, fill where the mask hides, -inf from key `keys` on. `bias` begins with the warpgroup's rows.
-template <typename T>
-__device__ inline void makeScores(float (&x)[kWgBlocks][4], const AttentionWork &w, const char *bias, const WgMask &mask,
+/// x = scale x + bias, fill where the mask hides, -inf from key `keys` on. `bias`: the tile of the thread's first key,
+/// from the warpgroup's first row on.
+template <typename T, int N>
+__device__ inline void makeScores(float (&x)[N][4], const AttentionWork &w, const char *bias, const WgMask<N / 4> &mask,
                                   int keys) {
   const int lane = threadIdx.x % kWarp, row = threadIdx.x / kWarp % 4 * 16 + lane / 4;
   const float scale = float(w.scale);
   if (w.bias.array.data) {
     const char *at = bias + row * 128 + lane % 4 * 4;
 #pragma unroll
-    for (int n = 0; n < kWgBlocks; ++n)
+    for (int n = 0; n < N; ++n)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const Pack<T, 2> pair = *reinterpret_cast<const Pack<T, 2> *>(at + n / 8 * kWgTile + half * 1024 +
-                                                                      (n % 8 ^ lane / 4) * 16);
+        const Pack<T, 2> pair =
+            *reinterpret_cast<const Pack<T, 2> *>(at + n / 8 * kWgTile + half * 1024 + (n % 8 ^ lane / 4) * 16);
         x[n][2 * half] = fmaf(x[n][2 * half], scale, widen(pair.at[0]));
         x[n][2 * half + 1] = fmaf(x[n][2 * half + 1], scale, widen(pair.at[1]));
       }
   } else if (scale != 1) {
 #pragma unroll
-    for (int n = 0; n < kWgBlocks; ++n)
+    for (int n = 0; n < N; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         x[n][e] *= scale;
   }
-  if (w.mask.array.data) {
+  if (mask.hidesAny()) {
     const float fill = float(w.fill);
 #pragma unroll
-    for (int n = 0; n < kWgBlocks; ++n)
+    for (int n = 0; n < N; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         x[n][e] = mask.hides(n, e) ? fill : x[n][e];
   }
-  if (keys < kWgRows) {
+  if (keys < 8 * N) {
 #pragma unroll
-    for (int n = 0; n < kWgBlocks; ++n)
+    for (int n = 0; n < N; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         if (n * 8 + lane % 4 * 2 + e % 2 >= keys)
           x[n][e] = -INFINITY;
+  }
+}
+
+/// 64 rows of a warpgroup, 8 N columns, times `factor` and rounded, to the rows at `to` of a tile from 16 bytes `chunk`
+/// on.
+template <typename T, int N>
+__device__ inline void keepTile(char *to, const float (&x)[N][4], int chunk = 0, float factor = 1) {
+  const int lane = threadIdx.x % kWarp;
+  char *at = to + (threadIdx.x / kWarp % 4 * 16 + lane % 16) * 128;
+#pragma unroll
+  for (int n = 0; n < N; n += 2) {
+    uint32_t u[4];
+#pragma unroll
+    for (int m = 0; m < 4; ++m)
+      u[m] = packPair(x[n + m / 2][m % 2 * 2] * factor, x[n + m / 2][m % 2 * 2 + 1] * factor, T());
+    storeMatrices(at + ((chunk + n + lane / 16) ^ lane % 8) * 16, u[0], u[1], u[2], u[3]);
   }
 }
 
@@ -204,15 +254,35 @@ __device__ inline void storeWide(T *to, long long pitch, int end, const float (&
   }
 }
 
-/// Into how many chunks the batches are cut so that some `blocks` blocks begin: by shape alone, since it decides the
-/// order of sums.
-inline int chunksFor(const AttentionWork &w, int blocks) {
-  const int tiles = w.heads * ((w.queries + kWgRows - 1) / kWgRows), most = tiles ? blocks / tiles : 1;
-  return most < 1 ? 1 : most < w.batch ? most : w.batch;
+/// Into how many chunks the batches are cut for tiles of `rows` rows of each head, `resident` blocks a multiprocessor.
+inline int chunksFor(const AttentionWork &w, int rows, int resident = 1) {
+  return int(attentionChunks(w.batch, w.heads, rows, resident * kAttentionBlocks));
 }
 
 template <typename T> __device__ inline T *headRow(const HeadsView &view, int b, int h, int row) {
   return static_cast<T *>(view.data) + b * view.batch + h * view.head + row * view.row;
 }
+
+/// Operands and result of forward.
+struct AttendMaps {
+  CUtensorMap q, k, v, out;
+};
+inline cudaError_t describe(AttendMaps &maps, const AttentionWork &w) {
+  cudaError_t code = describeRows(maps.q, w, w.q, w.queries, kWgRows);
+  if (code == cudaSuccess)
+    code = describeRows(maps.k, w, w.k, w.keys, kWgRows);
+  if (code == cudaSuccess)
+    code = describeRows(maps.v, w, w.v, w.keys, kWgRows);
+  return code == cudaSuccess ? describeRows(maps.out, w, w.out, w.queries, kWgRows) : code;
+}
+/// f(an element, are probabilities dropped?)
+template <typename F> cudaError_t withDrops(const AttentionWork &w, F f) {
+  auto withType = [&](auto drops) { return w.type == kBF16 ? f(__nv_bfloat16(), drops) : f(__half(), drops); };
+  return w.dropout > 0 ? withType(std::true_type()) : withType(std::false_type());
+}
+
+/// More than 128 keys (AttentionWgmmaForwardMany.cu).
+cudaError_t prepareAttentionWgMany(const AttentionWork &);
+cudaError_t enqueueAttentionWgMany(const AttentionWork &, cudaStream_t);
 
 } // namespace shardc::cuda

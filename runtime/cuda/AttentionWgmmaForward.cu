@@ -1,178 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of 16-bit heads of 64 elements by warpgroups. Probabilities are rounded to 16 bits for their product with v.
-#include "runtime/cuda/AttentionWgmma.cuh"
+// Attention of 16-bit heads of 64 elements to at most 128 keys, by warpgroups: each of two has 64 queries.
+// Probabilities are rounded to 16 bits for their product with v. Two blocks work on a multiprocessor at a time.
+#include "runtime/cuda/AttentionWgmmaSoftmax.cuh"
 #include "runtime/cuda/Enqueue.cuh"
 
 namespace shardc::cuda {
 namespace {
 
-/// Bytes of a stage, q, k and v; the bias lies behind the last.
-constexpr int kStage = 3 * kWgTile;
-/// Two blocks of one stage on a multiprocessor hide each other's loads; with many keys, a block of two hides its own.
-template <bool kManyKeys> constexpr int kStages = kManyKeys ? 2 : 1;
-template <bool kManyKeys> constexpr int kResident = kManyKeys ? 1 : 2;
+/// In shared memory: q, k, v, out, the barriers, the bias.
+constexpr int kBarriers = 4 * kWgTile, kBias = kBarriers + 1024;
 
-/// kManyKeys: more than 128 keys.
-template <typename T, bool kManyKeys>
-__global__ void __launch_bounds__(kWgThreads, kResident<kManyKeys>) attendWgmma(AttentionWork w, int chunks) {
-  char *shared = alignedShared();
+template <typename T, bool kDrops>
+__global__ void __launch_bounds__(kWgThreads, 2)
+    attendWgmma(const __grid_constant__ AttentionWork w, const __grid_constant__ AttendMaps maps, int chunks) {
+  char *q = alignedShared(), *k = q + kWgTile, *v = k + kWgTile, *result = v + kWgTile;
+  uint64_t *scoresArrived = reinterpret_cast<uint64_t *>(q + kBarriers), *valuesArrived = scoresArrived + 1;
   const WgWork work(w, chunks);
-  const int h = work.head, first = blockIdx.y * kWgRows, group = threadIdx.x / kWarpgroup, lane = threadIdx.x % kWarp;
+  const int h = work.head, first = blockIdx.y * kWgRows, group = warpgroup(), lane = threadIdx.x % kWarp;
   const int own = first + group * 64, rowOfWarp = own + threadIdx.x / kWarp % 4 * 16;
   const int rows[2] = {min(rowOfWarp + lane / 4, w.queries - 1), min(rowOfWarp + lane / 4 + 8, w.queries - 1)};
-  const int keyTiles = kManyKeys ? (w.keys + kWgRows - 1) / kWgRows : 1, items = (work.end - work.begin) * keyTiles;
-  char *bias = shared + kStages<kManyKeys> * kStage + group * 64 * 128;
-  const bool biasStays = w.bias.strides[0] == 0 && !kManyKeys;
-  auto begin = [&](int item) {
-    const int b = work.begin + item / keyTiles, tile = item % keyTiles;
-    char *to = shared + item % kStages<kManyKeys> * kStage;
-    // With many keys, q lies where the stages of its batch agree.
-    if (tile == 0)
-      copyTile<T>(kManyKeys ? shared + item / keyTiles % kStages<kManyKeys> * kStage : to, w.q, b, h, first, w.queries);
-    copyTile<T>(to + kWgTile, w.k, b, h, tile * kWgRows, w.keys);
-    copyTile<T>(to + 2 * kWgTile, w.v, b, h, tile * kWgRows, w.keys);
+  char *bias = q + kBias + group * 8192;
+  const bool biasStays = w.bias.strides[0] == 0;
+  auto beginScores = [&](int b) { // one thread
+    expectBytes(scoresArrived, 2 * kWgTile);
+    loadTile(q, maps.q, first, h, b, scoresArrived);
+    loadTile(k, maps.k, 0, h, b, scoresArrived);
   };
-  auto beginBias = [&](int item) {
-    copyBias<T>(bias, w, work.begin + item / keyTiles, h, own, item % keyTiles * kWgRows);
+  auto beginValues = [&](int b) {
+    expectBytes(valuesArrived, kWgTile);
+    loadTile(v, maps.v, 0, h, b, valuesArrived);
   };
-  if (items > 0) {
-    begin(0);
-    if (w.bias.array.data)
-      beginBias(0);
+  auto beginBias = [&](int b) {
+    copyBias<T>(bias, w, b, h, own, 0);
+    copyBias<T>(bias + kWgTile, w, b, h, own, 64);
+  };
+  if (work.begin >= work.end)
+    return;
+  if (threadIdx.x == 0) {
+    beginArrivals(scoresArrived);
+    beginArrivals(valuesArrived);
+    beginScores(work.begin);
+    beginValues(work.begin);
   }
-  float out[8][4], top[2], sum[2];
-  for (int item = 0; item < items; ++item) {
-    const int b = work.begin + item / keyTiles, tile = item % keyTiles, keys = w.keys - tile * kWgRows;
-    const char *stage = shared + item % kStages<kManyKeys> * kStage;
-    const char *q = (kManyKeys ? shared + item / keyTiles % kStages<kManyKeys> * kStage : stage) + group * 64 * 128;
-    WgMask mask;
-    if (w.mask.array.data)
-      mask.load(w, b, h, rows, tile * kWgRows);
+  if (w.bias.array.data) {
+    beginBias(work.begin);
     waitForCopies();
-    showToProducts();
-    __syncthreads(); // this item is there, and the one before is used up
-    if (kStages<kManyKeys> > 1 && item + 1 < items)
-      begin(item + 1);
+  }
+  __syncthreads();
+  for (int b = work.begin; b < work.end; ++b) {
+    const int item = b - work.begin;
+    WgMask<4> mask;
+    mask.load(w, b, h, rows, 0);
+    waitForBytes(scoresArrived, item);
     float p[kWgBlocks][4];
     beginProducts();
-    const uint64_t left = matrixAt(q), right = matrixAt(stage + kWgTile);
+    {
+      const uint64_t left = matrixAt(q + group * 8192), right = matrixAt(k);
 #pragma unroll
-    for (int d = 0; d < 4; ++d)
-      multiply<T, false, false>(p, further(left, d * 32), further(right, d * 32), d > 0);
-    commitProducts();
+      for (int d = 0; d < 4; ++d)
+        multiply<T, false, false>(p, further(left, d * 32), further(right, d * 32), d > 0);
+      commitProducts();
+    }
+    mask.arrange(w);
+    if (threadIdx.x == 0)
+      waitForStores(); // of the batch before: behind the barrier, its place is free
     waitForProducts<0>();
     pinned(p);
-    makeScores<T>(p, w, bias, mask, keys);
-    if (!biasStays && w.bias.array.data && item + 1 < items) {
-      asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
-      beginBias(item + 1);
+    __syncthreads();
+    if (threadIdx.x == 0 && b + 1 < work.end)
+      beginScores(b + 1);
+    makeScores<T>(p, w, bias, mask, w.keys);
+    if (!biasStays && w.bias.array.data && b + 1 < work.end) {
+      meet(1 + group, kWarpgroup);
+      beginBias(b + 1);
     }
-    float shift[2], shrink[2], added[2] = {0, 0};
+    float shift[2], sum[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float highest = -INFINITY;
-#pragma unroll
-      for (int n = 0; n < kWgBlocks; ++n)
-        highest = fmaxf(highest, fmaxf(p[n][2 * half], p[n][2 * half + 1]));
-      const float before = tile ? top[half] : -INFINITY;
-      top[half] = fmaxf(before, quadJoin(highest, [](float a, float b) { return fmaxf(a, b); }));
-      shift[half] = top[half] == -INFINITY ? 0.0f : top[half]; // a row of -inf gives exponentials of 0 and not NaN
-      shrink[half] = before == -INFINITY ? 0.0f : exp2Fast((before - shift[half]) * kLog2E);
+      const float highest = highestOf(p, half);
+      shift[half] = highest == -INFINITY ? 0.0f : highest; // a row of -inf gives exponentials of 0 and not NaN
     }
-    // Of equal scores the exponentials are 1, however large they are.
-    if (__any_sync(0xffffffffu, fmaxf(fabsf(shift[0]), fabsf(shift[1])) > 4096)) {
-#pragma unroll
-      for (int n = 0; n < kWgBlocks; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          p[n][e] -= shift[e / 2];
-      shift[0] = shift[1] = 0;
-    }
-    const float shiftLog2[2] = {-shift[0] * kLog2E, -shift[1] * kLog2E};
-#pragma unroll
-    for (int n = 0; n < kWgBlocks; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        p[n][e] = exp2Fast(fmaf(p[n][e], kLog2E, shiftLog2[e / 2]));
-        added[e / 2] += p[n][e];
-      }
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      sum[half] = (tile ? sum[half] * shrink[half] : 0.0f) + quadJoin(added[half], Plus());
-    if (w.dropout > 0) {
-      const ScoreEffects effects(w, b, h);
-#pragma unroll
-      for (int n = 0; n < kWgBlocks; ++n) {
-        float2 keep[2];
-        effects.keepPairs(keep, rows, tile * kWgRows + n * 8 + lane % 4 * 2);
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          p[n][2 * half] *= keep[half].x, p[n][2 * half + 1] *= keep[half].y;
-      }
-    }
+    makeExponentials(p, shift, sum);
+    if constexpr (kDrops)
+      dropSome(p, w, b, h, rows, 0);
     uint32_t packed[kWgBlocks / 2][4];
-#pragma unroll
-    for (int n = 0; n < kWgBlocks; n += 2)
-#pragma unroll
-      for (int m = 0; m < 4; ++m)
-        packed[n / 2][m] = packPair(p[n + m / 2][m % 2 * 2], p[n + m / 2][m % 2 * 2 + 1], T());
-    if (kManyKeys && tile) {
-#pragma unroll
-      for (int n = 0; n < 8; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          out[n][e] *= shrink[e / 2];
-    }
-    if (kManyKeys)
-      pinned(out);
+    packScores<T>(packed, p);
+    waitForBytes(valuesArrived, item);
+    float out[8][4];
     beginProducts();
-    const uint64_t values = matrixAt(stage + 2 * kWgTile);
+    const uint64_t values = matrixAt(v);
 #pragma unroll
     for (int j = 0; j < kWgRows / 16; ++j)
-      multiply<T, true>(out, packed[j], further(values, j * 2048), j > 0 || (kManyKeys && tile));
+      multiply<T, true>(out, packed[j], further(values, j * 2048), j > 0);
     commitProducts();
+    waitForCopies();
     waitForProducts<0>();
     pinned(out);
-    if (kStages<kManyKeys> == 1 && item + 1 < items) {
-      __syncthreads();
-      begin(item + 1);
+    finishRows<T>(result + group * 8192, out, w, b, h, rowOfWarp, shift, sum);
+    showToProducts();
+    if (threadIdx.x >= kWarp) {
+      pass(3, kWgThreads);
+    } else {
+      meet(3, kWgThreads);
+      if (threadIdx.x == 0) {
+        storeTile(maps.out, result, first, h, b);
+        commitStores();
+        if (b + 1 < work.end)
+          beginValues(b + 1);
+      }
+      __syncwarp();
     }
-    if (tile + 1 < keyTiles)
-      continue;
-    float factor[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int i = rowOfWarp + lane / 4 + 8 * half;
-      factor[half] = sum[half] == 0 ? 0.0f : 1 / sum[half];
-      if (lane % 4 == 0 && i < w.queries)
-        store(w.lse, b * w.lseBatch + h * w.lseHead + i,
-              (top[half] == -INFINITY ? 0.0f : top[half]) + logf(sum[half]));
-    }
-    storeWide(headRow<T>(w.out, b, h, rowOfWarp), w.out.row, w.queries - rowOfWarp, out, factor);
   }
-}
-
-/// f(an element, are there many keys?)
-template <typename F> cudaError_t withKeys(const AttentionWork &w, F f) {
-  auto withType = [&](auto many) { return w.type == kBF16 ? f(__nv_bfloat16(), many) : f(__half(), many); };
-  return w.keys > kWgRows ? withType(std::true_type()) : withType(std::false_type());
+  if (threadIdx.x == 0)
+    waitForStores();
 }
 
 } // namespace
 
 cudaError_t prepareAttentionWg(const AttentionWork &w) {
-  return withKeys(w, [&](auto type, auto many) {
-    return allowShared(attendWgmma<decltype(type), decltype(many)::value>);
+  return w.keys > kWgRows ? prepareAttentionWgMany(w) : withDrops(w, [&](auto type, auto drops) {
+    return allowShared(attendWgmma<decltype(type), decltype(drops)::value>);
   });
 }
 
 cudaError_t enqueueAttentionWg(const AttentionWork &w, void *, cudaStream_t stream) {
-  return withKeys(w, [&](auto type, auto many) {
-    constexpr bool kManyKeys = decltype(many)::value;
-    const int chunks = chunksFor(w, kWgProcessors * kResident<kManyKeys>);
-    const int bytes = kStages<kManyKeys> * kStage + (w.bias.array.data ? 2 * kWgTile : 0);
-    const dim3 grid(w.heads * chunks, blocksFor(w.queries, kWgRows));
-    return enqueue(attendWgmma<decltype(type), kManyKeys>, grid, kWgThreads, bytes, stream, w, chunks);
+  if (w.batch == 0 || w.queries == 0 || w.heads == 0)
+    return cudaSuccess;
+  if (w.keys > kWgRows)
+    return enqueueAttentionWgMany(w, stream);
+  AttendMaps maps;
+  if (cudaError_t code = describe(maps, w); code != cudaSuccess)
+    return code;
+  const int chunks = chunksFor(w, w.queries, 2), bytes = kBias + (w.bias.array.data ? 2 * kWgTile : 0);
+  const dim3 grid(w.heads * chunks, blocksFor(w.queries, kWgRows));
+  return withDrops(w, [&](auto type, auto drops) {
+    return enqueue(attendWgmma<decltype(type), decltype(drops)::value>, grid, kWgThreads, bytes, stream, w, maps,
+                   chunks);
   });
 }
 

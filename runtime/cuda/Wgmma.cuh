@@ -46,6 +46,7 @@ template <int N> __device__ inline void pinned(float (&x)[N][4]) {
 __device__ inline void showToProducts() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 #define SHARDC_F4(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
+#define SHARDC_R16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define SHARDC_F32(x, n)                                                                                               \
   SHARDC_F4((x)[n]), SHARDC_F4((x)[n + 1]), SHARDC_F4((x)[n + 2]), SHARDC_F4((x)[n + 3]), SHARDC_F4((x)[n + 4]),       \
       SHARDC_F4((x)[n + 5]), SHARDC_F4((x)[n + 6]), SHARDC_F4((x)[n + 7])
@@ -65,6 +66,20 @@ __device__ inline void multiply(float (&x)[8][4], uint64_t a, uint64_t b, bool a
                "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" SHARDC_R32                             \
                "}, %32, %33, p, 1, 1, %35, %36;\n}"                                                                    \
                : SHARDC_F32(x, 0)                                                                                      \
+               : "l"(a), "l"(b), "r"(int(adds)), "n"(int(kColumnsA)), "n"(int(kColumnsB)))
+  if constexpr (std::is_same_v<T, __half>)
+    SHARDC_PRODUCT("f16");
+  else
+    SHARDC_PRODUCT("bf16");
+#undef SHARDC_PRODUCT
+}
+template <typename T, bool kColumnsA, bool kColumnsB>
+__device__ inline void multiply(float (&x)[4][4], uint64_t a, uint64_t b, bool adds) {
+#define SHARDC_PRODUCT(type)                                                                                           \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"                                                            \
+               "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type " {" SHARDC_R16                             \
+               "}, %16, %17, p, 1, 1, %19, %20;\n}"                                                                    \
+               : SHARDC_F4((x)[0]), SHARDC_F4((x)[1]), SHARDC_F4((x)[2]), SHARDC_F4((x)[3])                            \
                : "l"(a), "l"(b), "r"(int(adds)), "n"(int(kColumnsA)), "n"(int(kColumnsB)))
   if constexpr (std::is_same_v<T, __half>)
     SHARDC_PRODUCT("f16");
@@ -103,6 +118,7 @@ __device__ inline void multiply(float (&x)[8][4], const uint32_t (&a)[4], uint64
 }
 #undef SHARDC_F4
 #undef SHARDC_F32
+#undef SHARDC_R16
 #undef SHARDC_R32
 #undef SHARDC_R64
 

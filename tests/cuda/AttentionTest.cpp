@@ -17,6 +17,7 @@ struct AttentionCase {
   double dropout = 0;
   bool packed = false;    ///< q, k and v in one array
   bool floatBias = false; ///< f32 beside 16-bit q, k and v
+  bool maskAdds = false;
 };
 
 const AttentionCase kCases[] = {
@@ -36,6 +37,13 @@ const AttentionCase kCases[] = {
     {"ManyQueries", 1, 150, 66, 2, 64, {1, 2, 150, 66}, {1, 1, 150, 66}},
     {"ManyQueriesOfKeyMask", 1, 137, 75, 2, 64, {}, {1, 1, 1, 75}, 0.2},
     {"WideManyQueries", 1, 140, 50, 1, 128, {1, 1, 140, 50}},
+    {"WholeTile", 3, 128, 128, 2, 64, {1, 2, 128, 128}, {3, 1, 1, 128}},
+    {"WholeTilePackedDropped", 2, 128, 128, 2, 64, {2, 2, 128, 128}, {1, 1, 128, 128}, 0.1, true},
+    {"ManyTiles", 2, 200, 264, 2, 64, {1, 2, 200, 264}, {2, 1, 200, 264}, 0.1},
+    {"ManyTilesFullBias", 2, 264, 136, 1, 64, {2, 1, 264, 136}, {2, 1, 1, 136}},
+    {"AddedMask", 2, 70, 72, 2, 64, {1, 2, 70, 72}, {2, 1, 70, 72}, 0, false, false, true},
+    {"AddedMaskManyTiles", 2, 140, 72, 2, 64, {1, 2, 140, 72}, {2, 1, 140, 72}, 0, false, false, true},
+    {"AddedMaskOtherDepth", 2, 30, 40, 2, 24, {1, 2, 30, 40}, {2, 1, 30, 40}, 0, false, false, true},
     {"OtherDepth", 2, 30, 40, 2, 24, {1, 2, 30, 40}, {2, 1, 1, 40}},
 };
 
@@ -54,7 +62,8 @@ struct Commands {
                      {"fill", -3.4028234663852886e38},
                      {"dropout", c.dropout},
                      {"id", int64_t(7)},
-                     {"batch_major", int64_t(1)}};
+                     {"batch_major", int64_t(1)},
+                     {"mask_adds", int64_t(c.maskAdds)}};
     forward.scalars[kSeed] = double((uint64_t(5) << 33) + 11), forward.scalars[kStep] = 4,
     forward.scalars[kShardIndex] = 3;
     if (c.packed) {
