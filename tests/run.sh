@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the preset `dev` and runs all tests. With --all also the long ones, and everything under the sanitizers.
-# Where CUDA's compiler is, the CUDA runtime is built too (preset `dev-cuda`), and what it generates is compiled; no GPU is needed.
+# Where CUDA's compiler is, the CUDA runtime is built too (preset `check-cuda`), and what it generates is compiled; no GPU is needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,8 +33,8 @@ hasNvcc() {
 build dev
 run dev -LE long
 if hasNvcc; then
-  build dev-cuda --target shardc-train --target shardc-cuda-tests --target shardc-cuda-times
-  run dev-cuda -L gpu # without a device: those that only compile, the others say that they are skipped
+  build check-cuda --target shardc-train --target shardc-cuda-tests --target shardc-cuda-times
+  run check-cuda -L gpu # without a device: those that only compile, the others say that they are skipped
 fi
 if $all; then
   run dev -L long
