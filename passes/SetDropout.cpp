@@ -7,7 +7,7 @@ namespace shardc {
 llvm::Error setDropout(Graph &graph, const CompileOptions &options) {
   for (auto it = graph.ops().begin(); it != graph.ops().end();) {
     Op &op = *it++;
-    llvm::StringRef ratio = op.is(kDropout) ? "p" : op.is(kAttention) ? "dropout" : "";
+    llvm::StringRef ratio = op.is(kDropout) ? "p" : op.is(kAttention) || op.is(kRelativeAttention) ? "dropout" : "";
     if (ratio.empty())
       continue;
     if (options.dropout && (op.is(kDropout) || op.attrs.getFloat(ratio, 0) != 0))

@@ -32,7 +32,7 @@ llvm::Error setPrecision(Graph &graph, const CompileOptions &options) {
     widenAll(graph);
   if (options.precision == Precision::Tf32)
     for (Op &op : graph.ops())
-      if ((op.is(kMatMul) || op.is(kAttention)) && op.result()->type().dtype == DType::F32)
+      if ((op.is(kMatMul) || op.is(kAttention) || op.is(kRelativeAttention)) && op.result()->type().dtype == DType::F32)
         op.attrs.set("tf32", int64_t(1));
   if (options.precision == Precision::Bf16 || options.precision == Precision::Fp16)
     precision::narrowValues(graph, options.precision == Precision::Bf16 ? DType::BF16 : DType::F16);

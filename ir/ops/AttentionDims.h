@@ -30,6 +30,9 @@ struct AttentionDims {
   int64_t lseAt(int64_t b, int64_t h, int64_t i) const { return (b * heads + h) * queries + i; }
 };
 
+/// The place of an operand that an op never has.
+constexpr unsigned kNoOperand = ~0u;
+
 /// Checks operands q, k, v at `q`, the optional bias at `bias` and mask at `mask`, and the
 /// attributes that forward and gradient share. Ask `check.failed()` before the dims are used.
 void checkAttention(OpCheck &check, unsigned q, unsigned bias, unsigned mask);

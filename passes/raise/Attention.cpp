@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "passes/raise/Distances.h"
 #include "passes/raise/Match.h"
 #include "passes/raise/Patterns.h"
 
@@ -8,35 +9,17 @@ using namespace match;
 
 namespace {
 
-/// softmax(scale q k' + bias where mask, else fill) v, or softmax(scale q k' + (bias where mask, else fill)) v, all [B, H, S, D]; pieces may come as [B H, S, D] (DeBERTa).
+/// softmax(scale q k' + bias (or terms of distances) where mask, else fill) v, or softmax(scale q k' + (bias where mask, else fill)) v, all [B, H, S, D];
+/// pieces may come as [B H, S, D] (DeBERTa).
 struct Parts {
   Dims scores; ///< [B, H, Sq, Sk]
   Value *query, *keys, *values, *bias = nullptr, *mask = nullptr;
+  bool keysLast = false; ///< keys are [.., D, Sk]
+  std::optional<DistanceTerm> ofQueries, ofKeys;
   double scale = 1, dropout = 0, fill = 0;
   int64_t id = 0, batchMajor = 0;
   bool maskAdds = false;
 };
-
-bool usedOnce(const Value *value) { return value->hasOneUse() && !value->op()->graph().isOutput(value); }
-
-/// Takes numbers out of a product: x * c or x / c. Returns x.
-Value *takeScale(Value *value, double &scale) {
-  Product p = product(value);
-  if (p.factors.size() == 1 && p.factors[0] != value) {
-    scale *= p.number;
-    return p.factors[0];
-  }
-  return value;
-}
-
-/// Looks through a reshape between [B, H, ...] and [B H, ...] that nothing else uses.
-Value *skipReshape(Value *value) {
-  Value *before;
-  bool joins = usedOnce(value) && unary(value, kReshape, before) && std::abs(before->type().rank() - value->type().rank()) == 1 &&
-               before->type().rank() >= 3 && before->type().dim(-1) == value->type().dim(-1) &&
-               before->type().dim(-2) == value->type().dim(-2);
-  return joins ? before : value;
-}
 
 /// [B H, S, D] => [B, H, S, D]
 Value *splitHeads(Builder &build, Value *value, const Parts &parts) {
@@ -120,28 +103,60 @@ void addTerm(Value *term, Builder &build, Parts &parts) {
   parts.bias = parts.bias ? build.add(parts.bias, bias) : bias;
 }
 
-/// scores = sum of one product of queries and keys (with numbers) and terms that are the bias.
-bool matchScores(Value *scores, Builder &build, Parts &parts) {
-  Value *product = nullptr;
-  for (Value *term : terms(scores)) {
-    double scale = 1;
-    Value *inner = takeScale(term, scale);
-    if (!product && inner->op()->is(kMatMul) && usedOnce(inner) && inner->type().dims == scores->type().dims &&
-        !inner->op()->attrs.getInt("transpose_a", 0)) {
-      product = inner;
-      parts.scale = scale;
-      continue;
-    }
-    addTerm(splitHeads(build, term, parts), build, parts);
-  }
-  if (!product)
+/// The product of queries and keys (with numbers).
+bool matchProduct(Value *term, const Dims &scores, Parts &parts) {
+  double scale = 1;
+  Value *inner = takeScale(term, scale);
+  if (!inner->op()->is(kMatMul) || !usedOnce(inner) || inner->type().dims != scores ||
+      inner->op()->attrs.getInt("transpose_a", 0))
     return false;
-  parts.query = takeScale(product->op()->operand(0), parts.scale);
-  parts.keys = takeScale(product->op()->operand(1), parts.scale);
-  if (!product->op()->attrs.getInt("transpose_b", 0)) { // [.., D, Sk]
-    Ints swap{0, 1, 3, 2};
-    parts.keys = build.transpose(splitHeads(build, parts.keys, parts), swap);
+  parts.scale = scale;
+  parts.query = takeScale(inner->op()->operand(0), parts.scale);
+  parts.keys = takeScale(inner->op()->operand(1), parts.scale);
+  parts.keysLast = !inner->op()->attrs.getInt("transpose_b", 0); // [.., D, Sk]
+  if (Value *before = parts.keysLast ? swappedLastTwo(parts.keys) : nullptr) {
+    parts.keys = before;
+    parts.keysLast = false;
   }
+  return true;
+}
+
+/// Terms of distances of the same queries and keys, one of each at most, at the product's scale, and nothing else (but zeros).
+bool matchDistanceTerms(llvm::ArrayRef<Value *> others, Parts &parts) {
+  for (Value *other : others) {
+    if (isNumber(other, 0))
+      continue;
+    std::optional<DistanceTerm> term = matchDistances(other, parts.scores);
+    if (!term)
+      return false;
+    std::optional<DistanceTerm> &place = term->ofKeys ? parts.ofKeys : parts.ofQueries;
+    if (place || parts.keysLast || term->content != (term->ofKeys ? parts.keys : parts.query) ||
+        std::abs(term->scale - parts.scale) > 1e-6 * std::abs(parts.scale))
+      return false;
+    place = std::move(term);
+  }
+  return parts.ofKeys || parts.ofQueries;
+}
+
+/// scores = sum of one product of queries and keys and terms that are distances or the bias.
+bool matchScores(Value *scores, Builder &build, Parts &parts) {
+  llvm::SmallVector<Value *, 4> others;
+  bool found = false;
+  for (Value *term : terms(scores)) {
+    if (!found && matchProduct(term, scores->type().dims, parts))
+      found = true;
+    else
+      others.push_back(term);
+  }
+  if (!found)
+    return false;
+  if (!matchDistanceTerms(others, parts)) {
+    parts.ofQueries = parts.ofKeys = std::nullopt;
+    for (Value *term : others)
+      addTerm(splitHeads(build, term, parts), build, parts);
+  }
+  if (parts.keysLast)
+    parts.keys = build.transpose(splitHeads(build, parts.keys, parts), {0, 1, 3, 2});
   return true;
 }
 
@@ -181,7 +196,10 @@ bool attention(Op &root) {
     attrs.set("fill", parts.fill);
   if (parts.maskAdds)
     attrs.set("mask_adds", int64_t(1));
-  Value *out = build.make(kAttention, {q, k, v, parts.bias, parts.mask}, std::move(attrs));
+  auto rows = [&](const std::optional<DistanceTerm> &term) { return term ? distanceRows(build, *term) : nullptr; };
+  Value *out = parts.ofQueries || parts.ofKeys
+                   ? build.make(kRelativeAttention, {q, k, v, rows(parts.ofQueries), rows(parts.ofKeys), parts.mask}, std::move(attrs))
+                   : build.make(kAttention, {q, k, v, parts.bias, parts.mask}, std::move(attrs));
   out->setBatchMajor(root.result()->batchMajor());
   out = build.transpose(out, {0, 2, 1, 3});
   replace(root.result(), build.reshape(out, root.result()->type().dims));

@@ -150,4 +150,34 @@ void replace(Value *root, Value *with) {
   graph.rename(with, name);
 }
 
+bool usedOnce(const Value *value) { return value->hasOneUse() && !value->op()->graph().isOutput(value); }
+
+Value *takeScale(Value *value, double &scale) {
+  Product p = product(value);
+  if (p.factors.size() == 1 && p.factors[0] != value) {
+    scale *= p.number;
+    return p.factors[0];
+  }
+  return value;
+}
+
+Value *skipReshape(Value *value) {
+  Value *before;
+  bool joins = usedOnce(value) && unary(value, kReshape, before) && std::abs(before->type().rank() - value->type().rank()) == 1 &&
+               before->type().rank() >= 3 && before->type().dim(-1) == value->type().dim(-1) &&
+               before->type().dim(-2) == value->type().dim(-2);
+  return joins ? before : value;
+}
+
+Value *swappedLastTwo(const Value *value) {
+  if (!value->op()->is(kTranspose))
+    return nullptr;
+  const Ints &perm = value->op()->attrs.getInts("perm");
+  const int64_t rank = perm.size();
+  for (int64_t i = 0; i < rank; ++i)
+    if (perm[i] != (i < rank - 2 ? i : 2 * rank - 3 - i))
+      return nullptr;
+  return rank >= 2 ? value->op()->operand(0) : nullptr;
+}
+
 } // namespace shardc::match

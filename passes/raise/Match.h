@@ -35,6 +35,14 @@ Product product(Value *value);
 /// `value` as sum of terms; looks into sums (not into differences) that have no other user.
 llvm::SmallVector<Value *, 4> terms(Value *value);
 
+bool usedOnce(const Value *value); ///< and no output
+/// Takes numbers out of a product: x * c or x / c. Returns x.
+Value *takeScale(Value *value, double &scale);
+/// Looks through a reshape between [B, H, ...] and [B H, ...] that nothing else uses.
+Value *skipReshape(Value *value);
+/// What a transpose of the last two dims, and of nothing else, is of; null if the value is not one.
+Value *swappedLastTwo(const Value *value);
+
 /// Affine weights are vectors of the last dim.
 bool isVector(const Value *value, int64_t length);
 

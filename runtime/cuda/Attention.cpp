@@ -2,23 +2,21 @@
 // attention(q, k, v, bias?, mask?) -> out, lse and attention_grad(dout, q, k, v, out, lse, bias?, mask?){bias_grad} ->
 // dq, dk, dv
 // [, dbias]: as on the host. Beside 16-bit q, k and v, lse may be f32 (and should), bias and dbias any float type.
-#include "runtime/cuda/Attention.h"
-#include "runtime/cuda/Launcher.h"
+#include "runtime/cuda/AttentionBinding.h"
 #include "runtime/host/JoinedHeads.h"
 
 namespace shardc::cuda {
-namespace {
 
 using host::Array;
 using host::Checks;
 
 HeadsView headsView(const Array &a) { return {a.data, a.strides[0], a.strides[1], a.strides[2]}; }
+Dims outDims(const AttentionWork &w) { return {w.batch, w.queries, w.heads, w.valueDepth}; }
 
-Dims scoresOf(const AttentionWork &w) { return {w.batch, w.heads, w.queries, w.keys}; }
-Dims outOf(const AttentionWork &w) { return {w.batch, w.queries, w.heads, w.valueDepth}; }
-Dims lseOf(const AttentionWork &w) { return {w.batch, w.heads, w.queries}; }
+static Dims scoresOf(const AttentionWork &w) { return {w.batch, w.heads, w.queries, w.keys}; }
+static Dims lseOf(const AttentionWork &w) { return {w.batch, w.heads, w.queries}; }
 
-bool checkScores(Checks &c, const Array &a, const AttentionWork &w, const char *what, ScoresView &view) {
+static bool checkScores(Checks &c, const Array &a, const AttentionWork &w, const char *what, ScoresView &view) {
   Dims strides;
   if (!c.that(broadcastStrides(a, scoresOf(w), strides), std::string(what) + ": got shape " + formatDims(a.dims) +
                                                              ", wanted one that broadcasts to " +
@@ -30,15 +28,14 @@ bool checkScores(Checks &c, const Array &a, const AttentionWork &w, const char *
 }
 
 /// Do `count` keys from each multiple of it on lie side by side, aligned to 16 bytes?
-bool rowsAligned(const ScoresView &a, int64_t bytes, int64_t count, int64_t keys) {
+static bool rowsAligned(const ScoresView &a, int64_t bytes, int64_t count, int64_t keys) {
   const long long *s = a.strides;
   return a.array.data && s[3] == 1 && keys % count == 0 && (s[0] | s[1] | s[2]) * bytes % 16 == 0 &&
          reinterpret_cast<uintptr_t>(a.array.data) % 16 == 0;
 }
 
-/// Operands q, k, v from `first` on; the others by position.
-bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned biasAt, unsigned maskAt,
-                   AttentionWork &w) {
+bool checkAttentionOperands(Checks &c, const host::Binding &b, unsigned first, unsigned biasAt, unsigned maskAt,
+                            AttentionWork &w) {
   const Array &q = c.in(first), &k = c.in(first + 1), &v = c.in(first + 2), &bias = c.in(biasAt), &mask = c.in(maskAt);
   if (!(checkFloat(c, q, "q") && c.dtype(k, q.dtype) && c.dtype(v, q.dtype) && c.rank(q, 4) && c.rank(k, 4) &&
         c.rank(v, 4) && c.lastDim(q) && c.lastDim(k) && c.lastDim(v)))
@@ -74,28 +71,26 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned first, unsigned b
   return true;
 }
 
-bool checkLse(Checks &c, const Array &lse, DType stored, AttentionWork &w) {
+bool checkAttentionLse(Checks &c, const Array &lse, DType stored, AttentionWork &w) {
   if (!(checkStatistic(c, lse, stored, "lse") && c.dims(lse, lseOf(w)) && c.lastDim(lse)))
     return false;
   w.lse = anyFloats(lse), w.lseBatch = lse.strides[0], w.lseHead = lse.strides[1];
   return true;
 }
 
-bool checkShared(Checks &c, int bytes, const AttentionWork &w) {
+bool checkAttentionShared(Checks &c, int bytes, const AttentionWork &w) {
   return c.that(bytes <= kMostAttentionShared, "head sizes: got " + std::to_string(w.depth) + " and " +
                                                    std::to_string(w.valueDepth) + ", which want " +
                                                    std::to_string(bytes) + " bytes of shared memory of " +
                                                    std::to_string(kMostAttentionShared));
 }
 
-} // namespace
-
 BoundKernel bindAttention(const host::Binding &b, Device &device) {
   Checks c(b);
   AttentionWork w;
-  if (!(c.arity(3, 5, 2) && checkOperands(c, b, 0, 3, 4, w) && c.dims(b.out[0], outOf(w)) &&
-        c.dtype(b.out[0], b.in[0].dtype) && checkLse(c, b.out[1], b.in[0].dtype, w) && c.denseResults() && c.apart() &&
-        checkShared(c, attentionShared(w), w)))
+  if (!(c.arity(3, 5, 2) && checkAttentionOperands(c, b, 0, 3, 4, w) && c.dims(b.out[0], outDims(w)) &&
+        c.dtype(b.out[0], b.in[0].dtype) && checkAttentionLse(c, b.out[1], b.in[0].dtype, w) && c.denseResults() && c.apart() &&
+        checkAttentionShared(c, attentionShared(w), w)))
     return c.take();
   w.out = headsView(b.out[0]);
   w.wide = w.wide && aligned(b.out[0], 16);
@@ -115,14 +110,14 @@ BoundKernel bindAttentionGrad(const host::Binding &given, Device &device) {
   Checks c(b);
   AttentionWork w;
   int64_t biasGrad;
-  if (!(c.intAttr("bias_grad", biasGrad, 0) && c.arity(6, 8, biasGrad ? 4 : 3) && checkOperands(c, b, 1, 6, 7, w) &&
+  if (!(c.intAttr("bias_grad", biasGrad, 0) && c.arity(6, 8, biasGrad ? 4 : 3) && checkAttentionOperands(c, b, 1, 6, 7, w) &&
         c.that(!biasGrad || c.in(6), "attribute bias_grad: got 1 without a bias")))
     return c.take();
   const DType dtype = b.in[1].dtype;
   for (const Array *a : {&b.in[0], &b.in[4]})
-    if (!(c.dims(*a, outOf(w)) && c.dtype(*a, dtype) && c.lastDim(*a)))
+    if (!(c.dims(*a, outDims(w)) && c.dtype(*a, dtype) && c.lastDim(*a)))
       return c.take();
-  if (!checkLse(c, b.in[5], dtype, w))
+  if (!checkAttentionLse(c, b.in[5], dtype, w))
     return c.take();
   for (size_t i = 0; i < 3; ++i)
     if (!(c.dims(b.out[i], b.in[1 + i].dims) && c.dtype(b.out[i], dtype) && c.lastDim(b.out[i])))
@@ -130,7 +125,7 @@ BoundKernel bindAttentionGrad(const host::Binding &given, Device &device) {
   if (biasGrad && !(c.dims(b.out[3], b.in[6].dims) && c.contiguous(b.out[3]) && checkFloat(c, b.out[3], "dbias") &&
                     checkScores(c, b.out[3], w, "dbias", w.dbias)))
     return c.take();
-  if (!(c.apart() && checkShared(c, attentionGradShared(w), w)))
+  if (!(c.apart() && checkAttentionShared(c, attentionGradShared(w), w)))
     return c.take();
   w.dout = headsView(b.in[0]), w.out = headsView(b.in[4]);
   w.dq = headsView(b.out[0]), w.dk = headsView(b.out[1]), w.dv = headsView(b.out[2]);

@@ -30,25 +30,13 @@ private:
       for (int64_t i = 0; i < rows; ++i) {
         lse[i] = softmaxRow(p + i * s.keys, s.keys, p + i * s.keys);
         if (s.dropout > 0)
-          drop(dropoutElement(s, scalars_, b, h, first + i), p + i * s.keys);
+          dropRow(s, scalars_, b, h, first + i, p + i * s.keys);
       }
       gemm<T>(rows, s.valueDepth, s.keys, T(1), {p, s.keys, 1}, v_.matrix(b, h, 0), T(0),
               out_.at(b, h, first), out_.row);
     }
   }
 
-  void drop(uint64_t element, T *p) const {
-    KeepMask mask(scalars_, shape_.dropout, shape_.id);
-    T keep[kChunk];
-    for (int64_t j = 0; j < shape_.keys; j += kChunk) {
-      int64_t n = std::min(kChunk, shape_.keys - j);
-      mask.draw(keep, element + j, n);
-      for (int64_t l = 0; l < n; ++l)
-        p[j + l] *= keep[l];
-    }
-  }
-
-  static constexpr int64_t kChunk = 512;
   AttentionShape shape_;
   Scores<T> scores_;
   Heads<T> v_, out_;

@@ -80,12 +80,17 @@ template <typename T> struct Scores {
             row[j] += from[j * s[3]];
         }
       }
-      if (const uint8_t *attends = maskRow(b, h, first + i)) {
-        const T fill = T(shape.fill);
-        const int64_t step = shape.maskStrides[3];
-        for (int64_t j = 0; j < n; ++j)
-          row[j] = attends[j * step] ? row[j] : fill;
-      }
+      hide(b, h, first + i, row);
+    }
+  }
+
+  /// Fills where the mask hides.
+  void hide(int64_t b, int64_t h, int64_t i, T *row) const {
+    if (const uint8_t *attends = maskRow(b, h, i)) {
+      const T fill = T(shape.fill);
+      const int64_t step = shape.maskStrides[3];
+      for (int64_t j = 0; j < shape.keys; ++j)
+        row[j] = attends[j * step] ? row[j] : fill;
     }
   }
 };
@@ -96,6 +101,22 @@ inline uint64_t dropoutElement(const AttentionShape &s, const double *scalars, i
   uint64_t start = dropoutStart(s.batchMajor, uint64_t(scalars[kShardIndex]),
                                 s.batch * s.heads * s.queries * s.keys);
   return start + ((b * s.heads + h) * s.queries + i) * s.keys;
+}
+
+/// Multiplies row i of the probabilities of a head by its dropout factors.
+template <typename T>
+void dropRow(const AttentionShape &s, const double *scalars, int64_t b, int64_t h, int64_t i,
+             T *p) {
+  constexpr int64_t kChunk = 512;
+  KeepMask mask(scalars, s.dropout, s.id);
+  uint64_t element = dropoutElement(s, scalars, b, h, i);
+  T keep[kChunk];
+  for (int64_t j = 0; j < s.keys; j += kChunk) {
+    int64_t n = std::min(kChunk, s.keys - j);
+    mask.draw(keep, element + j, n);
+    for (int64_t l = 0; l < n; ++l)
+      p[j + l] *= keep[l];
+  }
 }
 
 } // namespace shardc::host

@@ -3,10 +3,9 @@
 // With p = exp(scores - lse), dropout factors m and delta = sum(dout out):
 //   dv = (p m)^T dout,  ds = p (m (dout v^T) - delta),  dq = scale ds k,  dk = scale ds^T q,
 //   dbias = ds summed to the bias's dims. Masked scores are constants: ds = 0.
-#include "runtime/host/Attention.h"
+#include "runtime/host/AttentionGradRow.h"
 #include "runtime/host/JoinedHeads.h"
 #include "runtime/host/Rows.h"
-#include "runtime/host/VectorMath.h"
 
 namespace shardc::host {
 namespace {
@@ -81,40 +80,10 @@ private:
   /// In: scores p and dout v^T in ds. Out: p m and ds.
   void row(int64_t b, int64_t h, int64_t i, T *p, T *ds) const {
     const AttentionShape &s = shape_;
-    const int64_t n = s.keys;
     const T *dout = dout_.at(b, h, i), *out = out_.at(b, h, i);
-    const T lse = lse_[lseRows_[b * s.heads + h] + i];
     const T delta = T(sumOf<T>(s.valueDepth, [=](int64_t l) { return dout[l] * out[l]; }));
-    if (lse == -std::numeric_limits<T>::infinity())
-      std::fill_n(p, n, T(0));
-    else if (lse < T(kMaskedLse)) // adding log(n) to the lowest float is lost: all scores are equal
-      std::fill_n(p, n, T(1) / T(n));
-    else {
-      SHARDC_INDEPENDENT
-      for (int64_t j = 0; j < n; ++j)
-        p[j] = expNegative(p[j] - lse);
-    }
-    if (s.dropout > 0) {
-      KeepMask mask(scalars_, s.dropout, s.id);
-      uint64_t element = dropoutElement(s, scalars_, b, h, i);
-      T keep[kChunk];
-      for (int64_t j0 = 0; j0 < n; j0 += kChunk) {
-        int64_t width = std::min(kChunk, n - j0);
-        mask.draw(keep, element + j0, width);
-        SHARDC_INDEPENDENT
-        for (int64_t l = 0; l < width; ++l) {
-          T probability = p[j0 + l];
-          ds[j0 + l] = probability * (keep[l] * ds[j0 + l] - delta);
-          p[j0 + l] = probability * keep[l];
-        }
-      }
-    } else {
-      SHARDC_INDEPENDENT
-      for (int64_t j = 0; j < n; ++j)
-        ds[j] = p[j] * (ds[j] - delta);
-    }
-    if (!s.maskAdds)
-      hide(b, h, i, ds);
+    gradientRow(s, scalars_, b, h, i, lse_[lseRows_[b * s.heads + h] + i], delta,
+                s.maskAdds ? nullptr : scores_.maskRow(b, h, i), p, ds);
   }
 
   void hide(int64_t b, int64_t h, int64_t i, T *ds) const {
@@ -138,7 +107,6 @@ private:
       to[j] += ds[j];
   }
 
-  static constexpr int64_t kChunk = 512;
   AttentionShape shape_;
   Scores<T> scores_;
   Heads<T> dout_, v_, out_, dq_, dk_, dv_;

@@ -23,7 +23,10 @@ struct Rule {
     Rule rule{!llvm::is_contained(kTakeHalves, kernel)};
     const plan::Attr *tf32 = findAttr(command.attrs(), "tf32");
     if (tf32 && tf32->i())
-      rule.tf32 = kernel == "matmul" ? 2 : kernel == "attention" ? 3 : kernel == "attention_grad" ? 4 : 0;
+      rule.tf32 = kernel == "matmul" ? 2 : kernel == "attention" ? 3 : kernel == "attention_grad" ? 4
+                  : kernel == "relative_attention"                     ? 5
+                  : kernel == "relative_attention_grad"                ? 6
+                                                                       : 0;
     return rule;
   }
   bool takes(DType dtype, int operand) const { return (widens && isHalf(dtype)) || (dtype == DType::F32 && operand >= 0 && operand < tf32); }

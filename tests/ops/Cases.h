@@ -80,6 +80,7 @@ void movementCases(OpCases &cases);
 void reduceCases(OpCases &cases);
 void normCases(OpCases &cases);
 void attentionCases(OpCases &cases);
+void relativeAttentionCases(OpCases &cases);
 void lossCases(OpCases &cases);
 void updateCases(OpCases &cases);
 void collectiveCases(OpCases &cases);

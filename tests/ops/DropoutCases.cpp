@@ -15,6 +15,8 @@ void dropoutCases(OpCases &cases) {
         {"scale", 0.5}, {"dropout", 0.3}, {"id", int64_t(5)}, {"batch_major", batchMajor}};
     add(kAttention, batchMajor ? "DropoutBatchMajor" : "Dropout",
         {x({2, 3, 2, 3}), x({2, 4, 2, 3}), x({2, 4, 2, 5}), x({1, 2, 3, 4})}, attention);
+    add(kRelativeAttention, batchMajor ? "DropoutBatchMajor" : "Dropout",
+        {x({2, 3, 2, 3}), x({2, 4, 2, 3}), x({2, 4, 2, 5}), x({6, 2, 3}), x({6, 2, 3})}, attention);
   }
   add(kAttentionGrad, "Dropout",
       {x({1, 3, 2, 5}), x({1, 3, 2, 3}), x({1, 4, 2, 3}), x({1, 4, 2, 5}), x({1, 3, 2, 5}),

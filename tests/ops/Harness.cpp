@@ -161,6 +161,7 @@ OpCases allCases() {
   reduceCases(cases);
   normCases(cases);
   attentionCases(cases);
+  relativeAttentionCases(cases);
   lossCases(cases);
   updateCases(cases);
   collectiveCases(cases);

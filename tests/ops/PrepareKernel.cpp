@@ -124,7 +124,7 @@ std::unique_ptr<PreparedKernel> prepareKernel(const Op &op, TensorArgs operands,
       continue;
     }
     // lse comes straight out of attention, in row-major order.
-    bool dense = !strided || (op.is(kAttentionGrad) && i == 5);
+    bool dense = !strided || (op.is(kAttentionGrad) && i == 5) || (op.is(kRelativeAttentionGrad) && i == 7);
     in.push_back(allocate(*operands[i], allowedLayouts(op.def(), i), i, !dense));
     in.back().put(*operands[i]);
     binding.in.back() = in.back().array;

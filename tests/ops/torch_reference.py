@@ -99,6 +99,22 @@ def values():
     emit("kGatherElementsGrad", "torch", [dy, ids], {"axis": 2, "size": 5}, grads(y, dy, [x]))
 
 
+def distances():
+    """DeBERTa's attention as transformers writes it: products with all positions, then gathers."""
+    q, k, v, key, query = leaf(2, 3, 2, 4), leaf(2, 5, 2, 4), leaf(2, 5, 2, 4), leaf(7, 2, 4), leaf(7, 2, 4)
+    t = lambda a: a.transpose(1, 2)
+    rows = torch.arange(3)[:, None] - torch.arange(5) + 4
+    to_key = (t(q) @ key.permute(1, 2, 0)).gather(-1, rows.expand(2, 2, 3, 5))
+    to_query = (t(k) @ query.permute(1, 2, 0)).gather(-1, rows.T.expand(2, 2, 5, 3)).transpose(-1, -2)
+    scores = 0.4 * (t(q) @ t(k).transpose(-1, -2) + to_key + to_query)
+    out = t(scores.softmax(-1) @ t(v))
+    lse = torch.logsumexp(scores, -1)
+    dout = torch.randn(2, 3, 2, 4)
+    emit("kRelativeAttention", "torch", [q, k, v, key, query], {"scale": 0.4}, [out, lse])
+    emit("kRelativeAttentionGrad", "torch", [dout, q, k, v, key, query, out, lse], {"scale": 0.4},
+         grads(out, dout, [q, k, v, key, query]))
+
+
 def scalars(**slots):
     names = ["lr", "beta1", "beta2", "eps", "decay", "momentum", "nesterov", "c1", "c2", "max_norm", "all", "seed",
              "step", "shard", "first"]
@@ -191,6 +207,7 @@ print("static const TorchCase kTorchValues[] = {")
 values()
 updates()
 clipping()
+distances()
 print("};\nstatic const TorchCase kTorchGradients[] = {")
 gradients()
 print("};")

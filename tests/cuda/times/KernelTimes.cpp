@@ -115,6 +115,24 @@ void attention(llvm::StringRef name, int64_t batch, int64_t length, int64_t head
   row((name + " backward").str(), backward, 5 * product);
 }
 
+void relativeAttention(llvm::StringRef name, int64_t batch, int64_t length, int64_t heads, int64_t depth) {
+  const Dims dims = {batch, length, heads, depth}, positions = {2 * length - 1, heads, depth};
+  TestCommand forward{"relative_attention", {{"scale", 0.07}, {"fill", -3.4028234663852886e38}}};
+  Tensor mask(DType::Bool, {batch, 1, length, length});
+  std::memset(mask.mutableData<char>(), 1, mask.numBytes());
+  forward.in = {values(kStored, dims), values(kStored, dims), values(kStored, dims), values(kStored, positions),
+                values(kStored, positions), mask};
+  forward.out = {Type(kStored, dims), Type(DType::F32, {batch, heads, length})};
+  const double product = 2.0 * double(batch * heads) * double(length * length) * double(depth);
+  row((name + " forward").str(), forward, 4 * product);
+  TestCommand backward{"relative_attention_grad", forward.attrs};
+  backward.in = {values(kStored, dims), forward.in[0], forward.in[1], forward.in[2], forward.in[3], forward.in[4],
+                 values(kStored, dims), Tensor::splat(DType::F32, {batch, heads, length}, 6), mask};
+  backward.out = {Type(kStored, dims), Type(kStored, dims), Type(kStored, dims), Type(kStored, positions),
+                  Type(kStored, positions)};
+  row((name + " backward").str(), backward, 11 * product);
+}
+
 void loss(int64_t rows, int64_t classes) {
   TestCommand forward{
       "cross_entropy", {{"ignore_index", int64_t(-100)}}, {values(kStored, {rows, classes}), ids(rows, classes)}};
@@ -290,6 +308,8 @@ int main(int argc, char **argv) {
     attention("attention, length 512", 16, 512, 16, 64, {1, 16, 512, 512}, 0);
     attention("attention, heads of 128", 32, 128, 16, 128, {1, 16, 128, 128}, 0);
     attention("attention, full bias (DeBERTa)", 40, 128, 24, 64, {40, 24, 128, 128}, 0);
+    relativeAttention("attention, distances (DeBERTa)", 40, 128, 24, 64);
+    relativeAttention("attention, distances, length 512", 8, 512, 24, 64);
   }
   if (isAsked("loss")) {
     loss(rows, 32128);
