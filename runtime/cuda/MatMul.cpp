@@ -100,9 +100,9 @@ unsigned alignmentOf(const Array &a, llvm::ArrayRef<int64_t> batch, llvm::ArrayR
 /// Attributes and operands, checked; batches as they are given.
 struct Checked {
   Array a, b, c, bias, y;
-  Problem problem;
-  Dims batch, strideA, strideB;
-  Beside beside;
+  Problem problem = {};
+  Dims batch = {}, strideA = {}, strideB = {};
+  Beside beside = {};
 };
 
 /// The library does all of it, if it can; else bias and ReLU are kernels beside it. (A sum with both bias and c is then rounded

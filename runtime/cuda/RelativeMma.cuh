@@ -41,15 +41,22 @@ template <typename T> __device__ inline void copyTile(T *to, const HeadsView &fr
   copyRows<T, kDepth, kSide, kThreads>(to, from, b, h, first, end);
 }
 
-/// A warp's accumulators of 16 rows x 80 columns into its band.
-__device__ inline void storeBand(float *band, const float (&x)[10][4]) {
+/// band[16, 8 N] = a b^T for the 16 rows at `a` and 8 N rows at `b`.
+template <typename T, int N> __device__ inline void bandPart(float *band, const T *a, const T *b) {
+  float x[N][4] = {};
+  multiplyRows<T, kDepth>(x, a, b);
   const int lane = threadIdx.x % kWarp;
   float *at = band + lane / 4 * kBandPitch + lane % 4 * 2;
 #pragma unroll
-  for (int n = 0; n < 10; ++n) {
+  for (int n = 0; n < N; ++n) {
     *reinterpret_cast<float2 *>(at + n * 8) = {x[n][0], x[n][1]};
     *reinterpret_cast<float2 *>(at + n * 8 + 8 * kBandPitch) = {x[n][2], x[n][3]};
   }
+}
+/// All 80 columns: in two parts, for want of registers.
+template <typename T> __device__ inline void makeBand(float *band, const T *a, const T *b) {
+  bandPart<T, 6>(band, a, b);
+  bandPart<T, 4>(band + 48, a, b + 48 * kRowPitch);
 }
 
 /// x = q k^T + q posKey^T + k posQuery^T, unscaled, of the warp's 16 queries from warp / 2 * 16 and 64 keys from
@@ -61,9 +68,7 @@ __device__ inline void scoresOfTile(float (&x)[8][4], const T *q, const T *k, co
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, own = warp / 2 * 16, half = warp % 2 * 64;
   float *band = bands + warp * kBandSize;
   if (posQuery) { // here 16 keys from `own`, 64 queries from `half` on
-    float terms[10][4] = {};
-    multiplyRows<T, kDepth>(terms, k + own * kRowPitch, posQuery + (kSide - 16 + half - own) * kRowPitch);
-    storeBand(band, terms);
+    makeBand(band, k + own * kRowPitch, posQuery + (kSide - 16 + half - own) * kRowPitch);
     __syncthreads();
   }
 #pragma unroll
@@ -85,9 +90,7 @@ __device__ inline void scoresOfTile(float (&x)[8][4], const T *q, const T *k, co
   waitForGroups<0>();
   __syncthreads();
   if (posKey) {
-    float terms[10][4] = {};
-    multiplyRows<T, kDepth>(terms, q + own * kRowPitch, posKey + (own - half + 64) * kRowPitch);
-    storeBand(band, terms);
+    makeBand(band, q + own * kRowPitch, posKey + (own - half + 64) * kRowPitch);
     __syncwarp();
     const float *from = band + lane / 4 * (kBandPitch + 1) + 63 - lane % 4 * 2;
 #pragma unroll

@@ -83,27 +83,31 @@ template <typename T> __global__ void __launch_bounds__(kThreads, 1) gradKeys(Re
     waitForGroups<1>();
     __syncthreads();
     sumDeltas(deltas, w, b, h, i0, dout);
-    float p[8][4], ds[8][4] = {};
+    float p[8][4];
     scoresOfTile<T>(p, q, k, work.posKey.data ? posKey : nullptr, work.posQuery.data ? posQuery : nullptr, bands);
-    multiplyRows<T, kDepth>(ds, dout + own * kRowPitch, v + half * kRowPitch);
     const float rowDeltas[2] = {deltas[own + lane / 4], deltas[own + lane / 4 + 8]};
     uint32_t probabilities[8][2], differences[8][2];
 #pragma unroll
-    for (int n = 0; n < 8; ++n) {
-      const int j = j0 + half + n * 8 + lane % 4 * 2;
-      float2 keeps[2] = {{1, 1}, {1, 1}};
-      if (effects.drops())
-        effects.keepPairs(keeps, rows, j);
+    for (int quarter = 0; quarter < 8; quarter += 4) { // 32 keys, for want of registers
+      float ds[4][4] = {};
+      multiplyRows<T, kDepth>(ds, dout + own * kRowPitch, v + (half + quarter * 8) * kRowPitch);
 #pragma unroll
-      for (int side = 0; side < 2; ++side) {
-        float one = p[n][2 * side], two = p[n][2 * side + 1];
-        const float2 keep = keeps[side];
-        const unsigned hides = effects.scores(one, two, rows[side], j);
-        one = shifts[side].probability(one), two = shifts[side].probability(two);
-        const float dOne = hides & 1 || j >= w.keys ? 0.0f : one * (keep.x * ds[n][2 * side] - rowDeltas[side]);
-        const float dTwo = hides & 2 || j + 1 >= w.keys ? 0.0f : two * (keep.y * ds[n][2 * side + 1] - rowDeltas[side]);
-        probabilities[n][side] = packPair(one * keep.x, two * keep.y, T());
-        differences[n][side] = packPair(dOne, dTwo, T());
+      for (int n = quarter; n < quarter + 4; ++n) {
+        const int j = j0 + half + n * 8 + lane % 4 * 2;
+        float2 keeps[2] = {{1, 1}, {1, 1}};
+        if (effects.drops())
+          effects.keepPairs(keeps, rows, j);
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+          float one = p[n][2 * side], two = p[n][2 * side + 1];
+          const float2 keep = keeps[side], dp = {ds[n - quarter][2 * side], ds[n - quarter][2 * side + 1]};
+          const unsigned hides = effects.scores(one, two, rows[side], j);
+          one = shifts[side].probability(one), two = shifts[side].probability(two);
+          const float dOne = hides & 1 || j >= w.keys ? 0.0f : one * (keep.x * dp.x - rowDeltas[side]);
+          const float dTwo = hides & 2 || j + 1 >= w.keys ? 0.0f : two * (keep.y * dp.y - rowDeltas[side]);
+          probabilities[n][side] = packPair(one * keep.x, two * keep.y, T());
+          differences[n][side] = packPair(dOne, dTwo, T());
+        }
       }
     }
     __syncthreads(); // nobody reads bands any more
