@@ -29,63 +29,88 @@ __device__ inline void sumDeltas(float *deltas, const AttentionWork &w, int b, i
     deltas[r] = sum;
 }
 
-/// The warp's part of dk or dv: 16 keys from `first` on, 32 elements from `column` on.
-template <typename T>
-__device__ inline void storePart(const HeadsView &to, int b, int h, int first, int end, int column,
-                                 const float (&x)[4][4], float factor) {
-  const int lane = threadIdx.x % kWarp;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int row = first + lane / 4 + 8 * half;
-    if (row >= end)
-      continue;
-    T *at = static_cast<T *>(to.data) + b * to.batch + h * to.head + row * to.row + column + lane % 4 * 2;
-#pragma unroll
-    for (int n = 0; n < 4; ++n)
-      *reinterpret_cast<uint32_t *>(at + n * 8) = packPair(x[n][2 * half] * factor, x[n][2 * half + 1] * factor, T());
+/// One tile of one item; an item is 128 keys of a head. Those of one head and place follow each other, batch by batch.
+struct Step {
+  int b, h, i0, j0;
+  __device__ Step(const AttentionWork &w, int step, int queryTiles, int keyTiles) {
+    const int item = step / queryTiles, place = item / w.batch;
+    b = item % w.batch, h = place / keyTiles, j0 = place % keyTiles * kSide, i0 = step % queryTiles * kSide;
   }
-}
+  /// Do they need the same rows of positions?
+  __device__ bool meetsLike(const Step &other) const { return h == other.h && i0 - j0 == other.i0 - other.j0; }
+};
 
-template <typename T> __global__ void __launch_bounds__(kThreads, 1) gradKeys(RelativeWork work, GradientScores to) {
+template <typename T, bool kDrops>
+__global__ void __launch_bounds__(kThreads, 1) gradKeys(RelativeWork work, GradientScores to) {
   const AttentionWork &w = work.base;
-  const int tiles = (w.keys + kSide - 1) / kSide, distances = w.queries + w.keys - 1;
-  const int j0 = blockIdx.x % tiles * kSide, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
+  const int queryTiles = (w.queries + kSide - 1) / kSide, keyTiles = (w.keys + kSide - 1) / kSide;
+  const int distances = w.queries + w.keys - 1;
   T *q = dynamicShared<T>(), *k = q + kTileSize, *v = k + kTileSize, *dout = v + kTileSize;
-  T *posKey = dout + kTileSize, *posQuery = posKey + kDistancesSize;
-  float *bands = reinterpret_cast<float *>(posQuery + kDistancesSize), *deltas = bands + kBandBytes / 4;
+  T *posKey = dout + kTileSize, *posQuery = posKey + kDistancesSize, *bands = posQuery + kDistancesSize;
   // When the scores are made, their bands give way: to the probabilities, then to the gradients as a band of keys.
-  T *dropped = reinterpret_cast<T *>(bands), *keyBand = dropped, *gradients = dropped + kWideBandSize;
-  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, own = warp / 2 * 16, half = warp % 2 * 64;
-  const int part = warp % 2 * 32; // of the elements of dk and dv; their keys are `own` too
-  const ScoreEffects effects(w, b, h);
-  float dk[4][4] = {}, dv[4][4] = {};
-  copyTile(k, w.k, b, h, j0, w.keys);
-  copyTile(v, w.v, b, h, j0, w.keys);
-  for (int i0 = 0; i0 < w.queries; i0 += kSide) {
-    if (i0)
-      __syncthreads(); // the tile before is used up
-    const int first = firstDistance(i0, j0, w.keys);
-    copyTile(q, w.q, b, h, i0, w.queries);
-    if (work.posQuery.data)
-      copyDistances(posQuery, work.posQuery, h, first, distances);
-    copyTile(dout, w.dout, b, h, i0, w.queries);
-    closeGroup();
-    if (work.posKey.data)
-      copyDistances(posKey, work.posKey, h, first, distances);
-    closeGroup();
-    const int rowOfLane = i0 + own + lane / 4;
-    const bool real[2] = {rowOfLane < w.queries, rowOfLane + 8 < w.queries};
-    const int rows[2] = {real[0] ? rowOfLane : 0, real[1] ? rowOfLane + 8 : 0};
+  T *dropped = bands, *keyBand = bands, *gradients = bands + kWideBandSize;
+  Hidden *hidden = reinterpret_cast<Hidden *>(gradients + kScoresSize);
+  float *deltas = reinterpret_cast<float *>(hidden + 1);
+  const Share share;
+  const int lane = share.lane, own = share.own, half = share.half;
+  const int part = share.warp % 2 * 32; // of the elements of dk and dv; their keys are `own` too
+  const ScoreScale scale(w);
+  const bool toKeys = work.posKey.data, toQueries = work.posQuery.data;
+  auto beginKeys = [&](const Step &s) {
+    copyTile(k, w.k, s.b, s.h, s.j0, w.keys);
+    copyTile(v, w.v, s.b, s.h, s.j0, w.keys);
+  };
+  auto beginQueries = [&](const Step &s) {
+    copyTile(q, w.q, s.b, s.h, s.i0, w.queries);
+    copyTile(dout, w.dout, s.b, s.h, s.i0, w.queries);
+  };
+  auto beginPositions = [&](const Step &s, T *to, const PositionsView &from) {
+    if (from.data)
+      copyDistances(to, from, s.h, firstDistance(s.i0, s.j0, w.keys), distances);
+  };
+  const Portion portion(w.batch * w.heads * keyTiles);
+  const int begin = portion.first * queryTiles, end = portion.end * queryTiles;
+  float dk[4][4], dv[4][4];
+  for (int number = begin; number < end; ++number) {
+    const Step step(w, number, queryTiles, keyTiles), next(w, number + 1, queryTiles, keyTiles);
+    const bool goesOn = number + 1 < end, moves = goesOn && !next.meetsLike(step), ends = next.i0 == 0;
+    if (number == begin) {
+      beginKeys(step);
+      beginQueries(step);
+      beginPositions(step, posKey, work.posKey);
+      beginPositions(step, posQuery, work.posQuery);
+    }
+    if (step.i0 == 0) {
+#pragma unroll
+      for (int n = 0; n < 4; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          dk[n][e] = dv[n][e] = 0;
+    }
+    hidden->fill(w, step.b, step.h, step.i0, step.j0);
+    const int row = step.i0 + own + lane / 4;
+    const bool real[2] = {row < w.queries, row + 8 < w.queries};
+    const int rows[2] = {real[0] ? row : 0, real[1] ? row + 8 : 0};
     auto shiftOf = [&](int side) {
-      return RowShift(load<float>(w.lse, b * w.lseBatch + h * w.lseHead + rows[side]), w.keys, real[side]);
+      return RowPower(load<float>(w.lse, step.b * w.lseBatch + step.h * w.lseHead + rows[side]), w.keys, real[side]);
     };
-    const RowShift shifts[2] = {shiftOf(0), shiftOf(1)};
-    waitForGroups<1>();
+    const RowPower shifts[2] = {shiftOf(0), shiftOf(1)};
+    waitForCopies();
+    __syncthreads(); // this tile is there, and the one before is used up
+    sumDeltas(deltas, w, step.b, step.h, step.i0, dout);
+    if (toQueries)
+      share.keyBand(bands, k, posQuery);
     __syncthreads();
-    sumDeltas(deltas, w, b, h, i0, dout);
-    float p[8][4];
-    scoresOfTile<T>(p, q, k, work.posKey.data ? posKey : nullptr, work.posQuery.data ? posQuery : nullptr, bands);
+    float p[8][4] = {};
+    multiplyRows<T, kDepth>(p, q + own * kRowPitch, k + half * kRowPitch);
+    if (toQueries)
+      share.addKeyBands(p, bands);
     const float rowDeltas[2] = {deltas[own + lane / 4], deltas[own + lane / 4 + 8]};
+    const uint32_t hides[2] = {hidden->pairs(w, share, own + lane / 4), hidden->pairs(w, share, own + lane / 4 + 8)};
+    __syncthreads();
+    if (toKeys)
+      share.addQueryTerms(p, bands, q, posKey);
+    const int left = w.keys - step.j0 - half - lane % 4 * 2; // keys from the lane's first on
     uint32_t probabilities[8][2], differences[8][2];
 #pragma unroll
     for (int quarter = 0; quarter < 8; quarter += 4) { // 32 keys, for want of registers
@@ -93,24 +118,28 @@ template <typename T> __global__ void __launch_bounds__(kThreads, 1) gradKeys(Re
       multiplyRows<T, kDepth>(ds, dout + own * kRowPitch, v + (half + quarter * 8) * kRowPitch);
 #pragma unroll
       for (int n = quarter; n < quarter + 4; ++n) {
-        const int j = j0 + half + n * 8 + lane % 4 * 2;
         float2 keeps[2] = {{1, 1}, {1, 1}};
-        if (effects.drops())
-          effects.keepPairs(keeps, rows, j);
+        if (kDrops)
+          ScoreEffects(w, step.b, step.h).keepPairs(keeps, rows, step.j0 + half + n * 8 + lane % 4 * 2);
 #pragma unroll
         for (int side = 0; side < 2; ++side) {
-          float one = p[n][2 * side], two = p[n][2 * side + 1];
           const float2 keep = keeps[side], dp = {ds[n - quarter][2 * side], ds[n - quarter][2 * side + 1]};
-          const unsigned hides = effects.scores(one, two, rows[side], j);
-          one = shifts[side].probability(one), two = shifts[side].probability(two);
-          const float dOne = hides & 1 || j >= w.keys ? 0.0f : one * (keep.x * dp.x - rowDeltas[side]);
-          const float dTwo = hides & 2 || j + 1 >= w.keys ? 0.0f : two * (keep.y * dp.y - rowDeltas[side]);
+          const bool hideOne = hides[side] >> n & 1, hideTwo = hides[side] >> (n + 16) & 1;
+          const bool realOne = n * 8 < left, realTwo = n * 8 + 1 < left;
+          const float one = shifts[side].power(scale.score(p[n][2 * side], hideOne, realOne));
+          const float two = shifts[side].power(scale.score(p[n][2 * side + 1], hideTwo, realTwo));
+          const float dOne = hideOne || !realOne ? 0.0f : one * (keep.x * dp.x - rowDeltas[side]);
+          const float dTwo = hideTwo || !realTwo ? 0.0f : two * (keep.y * dp.y - rowDeltas[side]);
           probabilities[n][side] = packPair(one * keep.x, two * keep.y, T());
           differences[n][side] = packPair(dOne, dTwo, T());
         }
       }
     }
-    __syncthreads(); // nobody reads bands any more
+    __syncthreads(); // bands, keys, values and posKey are used up
+    if (goesOn && ends)
+      beginKeys(next);
+    if (moves)
+      beginPositions(next, posKey, work.posKey);
 #pragma unroll
     for (int n = 0; n < 8; ++n)
 #pragma unroll
@@ -124,45 +153,56 @@ template <typename T> __global__ void __launch_bounds__(kThreads, 1) gradKeys(Re
     multiplyTurned<T, kScorePitch>(dk, gradients + own, q + part, kSide);
     for (int e = threadIdx.x; e < kSide * kSide / 8; e += kThreads) {
       const int r = e / (kSide / 8), c = e % (kSide / 8) * 8;
-      if (i0 + r < w.queries && j0 + c < to.pitch)
-        *reinterpret_cast<uint4 *>(to.row<T>(w, b, h, i0 + r) + j0 + c) =
+      if (step.i0 + r < w.queries && step.j0 + c < to.pitch)
+        *reinterpret_cast<uint4 *>(to.row<T>(w, step.b, step.h, step.i0 + r) + step.j0 + c) =
             *reinterpret_cast<const uint4 *>(gradients + r * kScorePitch + c);
     }
-    if (!work.posQuery.data)
-      continue;
-    __syncthreads(); // the probabilities are used up
-    clearKeyBand(keyBand);
+    __syncthreads(); // queries and probabilities are used up
+    if (goesOn)
+      beginQueries(next);
+    if (toQueries) {
+      clearKeyBand(keyBand);
 #pragma unroll
-    for (int n = 0; n < 8; ++n)
+      for (int n = 0; n < 8; ++n)
 #pragma unroll
-      for (int side = 0; side < 2; ++side) {
-        const int i = own + lane / 4 + side * 8, j = half + n * 8 + lane % 4 * 2;
-        const Pack<T, 2> pair = *reinterpret_cast<const Pack<T, 2> *>(&differences[n][side]);
-        keyBand[j * kWideBandPitch + keyColumn(i, j)] = pair.at[0];
-        keyBand[(j + 1) * kWideBandPitch + keyColumn(i, j + 1)] = pair.at[1];
-      }
-    __syncthreads();
-    multiplyPlain<T, kWideBandPitch>(dk, keyBand + own * kWideBandPitch,
-                                     posQuery + (kSide - 16 - own) * kRowPitch + part, kWideBand);
+        for (int side = 0; side < 2; ++side) {
+          const int i = own + lane / 4 + side * 8, j = half + n * 8 + lane % 4 * 2;
+          const Pack<T, 2> pair = *reinterpret_cast<const Pack<T, 2> *>(&differences[n][side]);
+          keyBand[j * kWideBandPitch + keyColumn(i, j)] = pair.at[0];
+          keyBand[(j + 1) * kWideBandPitch + keyColumn(i, j + 1)] = pair.at[1];
+        }
+      __syncthreads();
+      multiplyPlain<T, kWideBandPitch>(dk, keyBand + own * kWideBandPitch,
+                                       posQuery + (kSide - 16 - own) * kRowPitch + part, kWideBand);
+    }
+    if (ends) {
+      storePart<T>(w.dk, step.b, step.h, step.j0 + own, w.keys, part, dk, float(w.scale));
+      storePart<T>(w.dv, step.b, step.h, step.j0 + own, w.keys, part, dv, 1.0f);
+    }
+    if (moves) {
+      __syncthreads(); // posQuery is used up
+      beginPositions(next, posQuery, work.posQuery);
+    }
   }
-  storePart<T>(w.dk, b, h, j0 + own, w.keys, part, dk, float(w.scale));
-  storePart<T>(w.dv, b, h, j0 + own, w.keys, part, dv, 1.0f);
 }
 
-constexpr int kBytes = (4 * kTileSize + 2 * kDistancesSize) * 2 + kBandBytes + kSide * 4;
+constexpr int kBytes = (4 * kTileSize + 2 * kDistancesSize + kWideBandSize + kScoresSize) * 2 + int(sizeof(Hidden)) +
+                       kSide * 4;
 static_assert(kBytes <= kMostAttentionShared);
-static_assert((kWideBandSize + kScoresSize) * 2 <= kBandBytes && kScoresSize <= kWideBandSize);
+static_assert(kBandsSize <= kWideBandSize + kScoresSize && kScoresSize <= kWideBandSize);
 
 } // namespace
 
 cudaError_t prepareGradKeys(const RelativeWork &w) {
-  return takesBf16(w) ? allowShared(gradKeys<__nv_bfloat16>) : allowShared(gradKeys<__half>);
+  return withKind(
+      w, [](auto type, auto drops) { return allowShared(gradKeys<decltype(type), decltype(drops)::value>); });
 }
 
 cudaError_t enqueueGradKeys(const RelativeWork &w, const GradientScores &to, cudaStream_t stream) {
-  const dim3 grid(unsigned(w.base.batch) * w.base.heads * tilesOf(w.base.keys));
-  return takesBf16(w) ? enqueue(gradKeys<__nv_bfloat16>, grid, kThreads, kBytes, stream, w, to)
-                      : enqueue(gradKeys<__half>, grid, kThreads, kBytes, stream, w, to);
+  const dim3 grid(blocksOf((long long)(w.base.batch) * w.base.heads * tilesOf(w.base.keys)));
+  return withKind(w, [&](auto type, auto drops) {
+    return enqueue(gradKeys<decltype(type), decltype(drops)::value>, grid, kThreads, kBytes, stream, w, to);
+  });
 }
 
 } // namespace shardc::cuda::relative

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dpos_key and dpos_query of relative_attention from the gradients of the scores, by the tensor cores: a block for a
 // head, a diagonal of tiles and a part of the batch, which it sums in registers; then one kernel adds the parts in order.
+// Where one tile holds all keys, the block makes dq on its way.
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/RelativeMma.cuh"
 
@@ -37,49 +38,87 @@ __device__ inline void storePartial(float *to, const float (&x)[8][4]) {
   }
 }
 
-template <typename T>
+/// The tiles of a block: those of its diagonal, for each batch of its part.
+struct Walk {
+  int h, d, part, firstTile, tiles, offset, b, end; ///< offset: tile of queries less tile of keys
+  __device__ Walk(const AttentionWork &w, const Parts &parts) {
+    const int queryTiles = (w.queries + kSide - 1) / kSide, keyTiles = (w.keys + kSide - 1) / kSide;
+    h = blockIdx.x % w.heads, d = blockIdx.x / w.heads % parts.diagonals, part = blockIdx.x / w.heads / parts.diagonals;
+    offset = d - (keyTiles - 1);
+    firstTile = max(0, offset);
+    tiles = min(queryTiles, keyTiles + offset) - firstTile;
+    b = part * parts.each;
+    end = min(w.batch, b + parts.each);
+  }
+};
+
+template <typename T, bool kMakesQueries>
 __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, GradientScores scores, float *partials) {
   const AttentionWork &w = work.base;
   const Parts parts(w);
-  const int h = blockIdx.x % w.heads, d = blockIdx.x / w.heads % parts.diagonals,
-            p = blockIdx.x / w.heads / parts.diagonals;
-  const int queryTiles = (w.queries + kSide - 1) / kSide, keyTiles = (w.keys + kSide - 1) / kSide;
-  const int offset = d - (keyTiles - 1); // tile of queries less tile of keys
-  T *q = dynamicShared<T>(), *k = q + kTileSize, *queryBand = k + kTileSize, *keyBand = queryBand + kWideBandSize;
-  const int warp = threadIdx.x / kWarp; // owns 16 local rows
+  const Walk walk(w, parts);
+  const int h = walk.h;
+  T *stages = dynamicShared<T>(), *gradients = stages + 4 * kTileSize; // two pairs of tiles of q and k
+  T *queryBand = gradients + kScoresSize, *keyBand = queryBand + kWideBandSize, *posKey = keyBand + kWideBandSize;
+  const Share share;
+  const int warp = share.warp; // owns 16 local rows
   const bool toKeys = work.posKey.data, toQueries = work.posQuery.data;
+  const int steps = (walk.end - walk.b) * walk.tiles;
+  auto batchOf = [&](int step) { return walk.b + step / walk.tiles; };
+  auto queryOf = [&](int step) { return (walk.firstTile + step % walk.tiles) * kSide; };
+  auto begin = [&](int step) {
+    T *to = stages + step % 2 * 2 * kTileSize;
+    copyTile(to, w.q, batchOf(step), h, queryOf(step), w.queries);
+    copyTile(to + kTileSize, w.k, batchOf(step), h, queryOf(step) - walk.offset * kSide, w.keys);
+  };
+  auto beginScores = [&](int step) {
+    copyScores(gradients, scores, w, batchOf(step), h, queryOf(step), queryOf(step) - walk.offset * kSide);
+  };
+  if (steps) {
+    begin(0);
+    beginScores(0);
+  }
+  if (kMakesQueries && toKeys)
+    copyDistances(posKey, work.posKey, h, firstDistance(walk.offset * kSide, 0, w.keys), w.queries + w.keys - 1);
   clearQueryBand(queryBand);
   clearKeyBand(keyBand);
   float dKey[8][4] = {}, dQuery[8][4] = {};
-  const int end = min(w.batch, (p + 1) * parts.each);
-  for (int b = p * parts.each; b < end; ++b)
-    for (int tile = max(0, offset); tile < queryTiles && tile - offset < keyTiles; ++tile) {
-      const int i0 = tile * kSide, j0 = (tile - offset) * kSide;
-      __syncthreads(); // the tile before is used up
-      copyTile(q, w.q, b, h, i0, w.queries);
-      copyTile(k, w.k, b, h, j0, w.keys);
-      forGradients<T>(scores, w, b, h, i0, j0, [&](int i, int j, const Pack<T, 8> &several) {
+  for (int step = 0; step < steps; ++step) {
+    const T *q = stages + step % 2 * 2 * kTileSize, *k = q + kTileSize;
+    waitForCopies();
+    __syncthreads(); // this tile is there, and the one before is used up
+    if (step + 1 < steps)
+      begin(step + 1);
+    forGradients(gradients, [&](int i, int j, const Pack<T, 8> &several) {
 #pragma unroll
-        for (int l = 0; l < 8; ++l) {
-          queryBand[i * kWideBandPitch + queryColumn(i, j + l)] = several.at[l];
-          keyBand[(j + l) * kWideBandPitch + keyColumn(i, j + l)] = several.at[l];
-        }
-      });
-      waitForCopies();
+      for (int l = 0; l < 8; ++l) {
+        queryBand[i * kWideBandPitch + queryColumn(i, j + l)] = several.at[l];
+        keyBand[(j + l) * kWideBandPitch + keyColumn(i, j + l)] = several.at[l];
+      }
+    });
+    __syncthreads();
+    if (kMakesQueries) {
+      float dq[4][4] = {};
+      const int column = warp % 2 * 32;
+      addQueryGradient(dq, share, column, gradients, k, queryBand, toKeys ? posKey : nullptr);
+      storePart<T>(w.dq, batchOf(step), h, queryOf(step) + share.own, w.queries, column, dq, float(w.scale));
       __syncthreads();
-      if (toKeys) // blocks of 16 queries that meet the warp's rows
-        for (int block = max(0, warp - 8); block <= min(7, warp); ++block)
-          multiplyTurned<T, kWideBandPitch>(dKey, queryBand + block * 16 * kWideBandPitch + (warp - block) * 16,
-                                            q + block * 16 * kRowPitch, 16);
-      if (toQueries)
-        for (int block = max(0, 7 - warp); block <= min(7, 15 - warp); ++block)
-          multiplyTurned<T, kWideBandPitch>(dQuery, keyBand + block * 16 * kWideBandPitch + (warp - 7 + block) * 16,
-                                            k + block * 16 * kRowPitch, 16);
     }
+    if (step + 1 < steps)
+      beginScores(step + 1);
+    if (toKeys) // blocks of 16 queries that meet the warp's rows
+      for (int block = max(0, warp - 8); block <= min(7, warp); ++block)
+        multiplyTurned<T, kWideBandPitch>(dKey, queryBand + block * 16 * kWideBandPitch + (warp - block) * 16,
+                                          q + block * 16 * kRowPitch, 16);
+    if (toQueries)
+      for (int block = max(0, 7 - warp); block <= min(7, 15 - warp); ++block)
+        multiplyTurned<T, kWideBandPitch>(dQuery, keyBand + block * 16 * kWideBandPitch + (warp - 7 + block) * 16,
+                                          k + block * 16 * kRowPitch, 16);
+  }
   if (toKeys)
-    storePartial(partials + partialAt(w, parts, p, d, 0, h), dKey);
+    storePartial(partials + partialAt(w, parts, walk.part, walk.d, 0, h), dKey);
   if (toQueries)
-    storePartial(partials + partialAt(w, parts, p, d, 1, h), dQuery);
+    storePartial(partials + partialAt(w, parts, walk.part, walk.d, 1, h), dQuery);
 }
 
 constexpr int kJoinRows = 4;
@@ -106,19 +145,8 @@ __global__ void __launch_bounds__(kJoinRows *kDepth) joinParts(RelativeWork work
   static_cast<T *>(to.data)[r * to.row + h * to.head + c] = narrow<T>(sum * float(w.scale));
 }
 
-constexpr int kBytes = (2 * kTileSize + 2 * kWideBandSize) * 2;
-
-template <typename T>
-cudaError_t enqueueTyped(const RelativeWork &w, const GradientScores &scores, float *partials, cudaStream_t stream) {
-  const Parts parts(w.base);
-  const unsigned heads = w.base.heads;
-  cudaError_t code = enqueue(sumParts<T>, dim3(heads * parts.diagonals * parts.parts), kThreads, kBytes, stream, w,
-                             scores, partials);
-  if (code != cudaSuccess)
-    return code;
-  const long long rows = (long long)(w.base.queries + w.base.keys - 1) * heads;
-  return enqueue(joinParts<T>, dim3(blocksFor(rows, kJoinRows), 2), kJoinRows * kDepth, 0, stream, w, partials);
-}
+constexpr int kBytes = (4 * kTileSize + kScoresSize + 2 * kWideBandSize + kDistancesSize) * 2;
+static_assert(kBytes <= kMostAttentionShared);
 
 } // namespace
 
@@ -130,15 +158,28 @@ long long gradPositionsScratch(const RelativeWork &w) {
 }
 
 cudaError_t prepareGradPositions(const RelativeWork &w) {
-  return takesBf16(w) ? allowShared(sumParts<__nv_bfloat16>) : allowShared(sumParts<__half>);
+  return withType(w, [](auto type) {
+    const cudaError_t code = allowShared(sumParts<decltype(type), false>);
+    return code == cudaSuccess ? allowShared(sumParts<decltype(type), true>) : code;
+  });
 }
 
 cudaError_t enqueueGradPositions(const RelativeWork &w, const GradientScores &scores, float *partials,
                                  cudaStream_t stream) {
   if (!w.posKey.data && !w.posQuery.data)
     return cudaSuccess;
-  return takesBf16(w) ? enqueueTyped<__nv_bfloat16>(w, scores, partials, stream)
-                      : enqueueTyped<__half>(w, scores, partials, stream);
+  const Parts parts(w.base);
+  const unsigned heads = w.base.heads;
+  const long long rows = (long long)(w.base.queries + w.base.keys - 1) * heads;
+  return withType(w, [&](auto type) {
+    using T = decltype(type);
+    const cudaError_t code =
+        enqueue(queriesWithPositions(w) ? sumParts<T, true> : sumParts<T, false>,
+                dim3(heads * parts.diagonals * parts.parts), kThreads, kBytes, stream, w, scores, partials);
+    if (code != cudaSuccess)
+      return code;
+    return enqueue(joinParts<T>, dim3(blocksFor(rows, kJoinRows), 2), kJoinRows * kDepth, 0, stream, w, partials);
+  });
 }
 
 } // namespace shardc::cuda::relative

@@ -14,42 +14,32 @@ __global__ void __launch_bounds__(kThreads, 1) gradQueries(RelativeWork work, Gr
   const int i0 = blockIdx.x % tiles * kSide, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
   T *k = dynamicShared<T>(), *posKey = k + kTileSize, *gradients = posKey + kDistancesSize;
   T *queryBand = gradients + kScoresSize;
-  const int warp = threadIdx.x / kWarp, own = warp / 2 * 16, part = warp % 2 * 32;
-  const bool far = work.posKey.data;
+  const Share share;
+  const int part = share.warp % 2 * 32;
+  const bool toKeys = work.posKey.data;
   float dq[4][4] = {};
-  if (far)
+  if (toKeys)
     clearQueryBand(queryBand);
   for (int j0 = 0; j0 < w.keys; j0 += kSide) {
     if (j0)
       __syncthreads(); // the tile before is used up
     copyTile(k, w.k, b, h, j0, w.keys);
-    if (far)
+    copyScores(gradients, scores, w, b, h, i0, j0);
+    if (toKeys)
       copyDistances(posKey, work.posKey, h, firstDistance(i0, j0, w.keys), w.queries + w.keys - 1);
-    forGradients<T>(scores, w, b, h, i0, j0, [&](int i, int j, const Pack<T, 8> &several) {
-      *reinterpret_cast<Pack<T, 8> *>(gradients + i * kScorePitch + j) = several;
-      if (far)
+    waitForCopies();
+    __syncthreads();
+    if (toKeys) {
+      forGradients(gradients, [&](int i, int j, const Pack<T, 8> &several) {
 #pragma unroll
         for (int l = 0; l < 8; ++l)
           queryBand[i * kWideBandPitch + queryColumn(i, j + l)] = several.at[l];
-    });
-    waitForCopies();
-    __syncthreads();
-    multiplyPlain<T, kScorePitch>(dq, gradients + own * kScorePitch, k + part, kSide);
-    if (far)
-      multiplyPlain<T, kWideBandPitch>(dq, queryBand + own * kWideBandPitch, posKey + own * kRowPitch + part, kWideBand);
+      });
+      __syncthreads();
+    }
+    addQueryGradient(dq, share, part, gradients, k, queryBand, toKeys ? posKey : nullptr);
   }
-  const int lane = threadIdx.x % kWarp;
-  const float scale = float(w.scale);
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int row = i0 + own + lane / 4 + 8 * half;
-    if (row >= w.queries)
-      continue;
-    T *at = static_cast<T *>(w.dq.data) + b * w.dq.batch + h * w.dq.head + row * w.dq.row + part + lane % 4 * 2;
-#pragma unroll
-    for (int n = 0; n < 4; ++n)
-      *reinterpret_cast<uint32_t *>(at + n * 8) = packPair(dq[n][2 * half] * scale, dq[n][2 * half + 1] * scale, T());
-  }
+  storePart<T>(w.dq, b, h, i0 + share.own, w.queries, part, dq, float(w.scale));
 }
 
 constexpr int kBytes = (kTileSize + kDistancesSize + kScoresSize + kWideBandSize) * 2;
@@ -57,13 +47,13 @@ constexpr int kBytes = (kTileSize + kDistancesSize + kScoresSize + kWideBandSize
 } // namespace
 
 cudaError_t prepareGradQueries(const RelativeWork &w) {
-  return takesBf16(w) ? allowShared(gradQueries<__nv_bfloat16>) : allowShared(gradQueries<__half>);
+  return withType(w, [](auto type) { return allowShared(gradQueries<decltype(type)>); });
 }
 
 cudaError_t enqueueGradQueries(const RelativeWork &w, const GradientScores &scores, cudaStream_t stream) {
   const dim3 grid(unsigned(w.base.batch) * w.base.heads * tilesOf(w.base.queries));
-  return takesBf16(w) ? enqueue(gradQueries<__nv_bfloat16>, grid, kThreads, kBytes, stream, w, scores)
-                      : enqueue(gradQueries<__half>, grid, kThreads, kBytes, stream, w, scores);
+  return withType(
+      w, [&](auto type) { return enqueue(gradQueries<decltype(type)>, grid, kThreads, kBytes, stream, w, scores); });
 }
 
 /// Scratch: the gradients of the scores, then what the position gradients want.
@@ -89,7 +79,7 @@ cudaError_t enqueueRelativeGradMma(const RelativeWork &w, void *scratch, cudaStr
   using namespace relative;
   const GradientScores scores{scratch, GradientScores::pitchOf(w.base.keys)};
   cudaError_t code = enqueueGradKeys(w, scores, stream);
-  if (code == cudaSuccess)
+  if (code == cudaSuccess && !queriesWithPositions(w))
     code = enqueueGradQueries(w, scores, stream);
   if (code == cudaSuccess)
     code = enqueueGradPositions(w, scores,
