@@ -5,7 +5,7 @@
 namespace shardc {
 namespace {
 
-constexpr unsigned kDq = 0, kDk = 1, kDv = 2, kDbias = 3;
+constexpr unsigned kDq = 0, kDk = 1, kDv = 2;
 
 /// The gradient of attention whose dq, dk, dv (or dk, dv), heads side by side, are the operands of `concat`, in this order.
 struct Match {
@@ -25,7 +25,7 @@ std::optional<Match> match(const Op &concat) {
     while (v->op()->is(kReshape))
       v = v->op()->operand(0);
     const Dims &dims = v->type().dims;
-    bool fits = v->op()->is(kAttentionGrad) && v->index() == found.first + i && !v->op()->attrs.has("joined") && type.rank() == 3 &&
+    bool fits = (v->op()->is(kAttentionGrad) || v->op()->is(kRelativeAttentionGrad)) && v->index() == found.first + i && !v->op()->attrs.has("joined") && type.rank() == 3 &&
                 (axis == 2 || axis == -1) && concat.operand(i)->type().dims == Dims{dims[0], dims[1], dims[2] * dims[3]} &&
                 dims == v->op()->result(kDv)->type().dims && (!found.gradient || found.gradient == v->op());
     if (!fits)
@@ -43,14 +43,15 @@ void rewrite(Op &concat, const Match &match) {
   b.stampLike(old);
   Attrs attrs = old.attrs;
   attrs.set("joined", std::string(match.first == kDq ? "qkv" : "kv"));
-  Op *made = b.make(kAttentionGrad, old.operands(), std::move(attrs))->op();
+  Op *made = b.make(old.def(), old.operands(), std::move(attrs))->op();
   Value *joined = made->result(match.first);
-  graph.rename(joined, match.first == kDq ? "attention_grad.dqkv" : "attention_grad.dkv");
+  graph.rename(joined, (old.mnemonic() + (match.first == kDq ? ".dqkv" : ".dkv")).str());
   for (unsigned i = 0; i < match.first; ++i)
     graph.replaceAllUses(old.result(i), made->result(i));
-  if (old.numResults() > kDbias) {
-    graph.replaceAllUses(old.result(kDbias), made->result(match.first + 1));
-    graph.rename(made->result(match.first + 1), "attention_grad.dbias");
+  for (unsigned i = kDv + 1; i < old.numResults(); ++i) {
+    Value *same = made->result(match.first + i - kDv);
+    graph.replaceAllUses(old.result(i), same);
+    graph.rename(same, (old.mnemonic() + "." + old.def().results[i]).str());
   }
   const Dims dims = old.result(kDv)->type().dims;
   Dims part = joined->type().dims;

@@ -2,7 +2,7 @@
 // Gradient of relative_attention. With p and ds as in attention_grad and r = i - j + Sk - 1:
 //   dq_i = scale sum_j ds_ij (k_j + pos_key_r),   dk_j = scale sum_i ds_ij (q_i + pos_query_r),   dv = p^T dout,
 //   dpos_key_r = scale sum_(i - j = r') ds_ij q_i,   dpos_query_r = scale sum_(i - j = r') ds_ij k_j,
-// the last two summed over the batch. Results of absent operands are left out.
+// the last two summed over the batch. Results of absent operands are left out; `joined` is as in attention_grad.
 #include "ir/base/Error.h"
 #include "ir/ops/RelativeAttentionDims.h"
 #include <cmath>
@@ -29,7 +29,7 @@ llvm::Expected<Types> infer(const Op &op) {
   for (unsigned i : {4u, 5u})
     if (check.has(i))
       types.push_back(check.in(i));
-  return check.done(types);
+  return check.done(joinedTypes(check, types));
 }
 
 // Each product of the forward pass is made again, and has two of its own.
@@ -85,7 +85,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
     results.push_back(fromDoubles(dtype, in[4]->dims(), dposKey));
   if (!dposQuery.empty())
     results.push_back(fromDoubles(dtype, in[5]->dims(), dposQuery));
-  return results;
+  return joinedTensors(op, std::move(results));
 }
 
 constexpr const char *kOperands[] = {"dout", "q", "k", "v", "pos_key?", "pos_query?", "out", "lse", "mask?"};

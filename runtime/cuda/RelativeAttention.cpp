@@ -4,6 +4,7 @@
 // be f32 (and should).
 #include "runtime/cuda/RelativeAttention.h"
 #include "runtime/cuda/AttentionBinding.h"
+#include "runtime/host/JoinedHeads.h"
 
 namespace shardc::cuda {
 namespace {
@@ -50,7 +51,8 @@ BoundKernel bindRelativeAttention(const host::Binding &b, Device &device) {
   return launches("relative_attention", w, mma ? enqueueRelativeMma : enqueueRelative, b, device);
 }
 
-BoundKernel bindRelativeAttentionGrad(const host::Binding &b, Device &device) {
+BoundKernel bindRelativeAttentionGrad(const host::Binding &given, Device &device) {
+  const host::Binding b = host::splitHeads(given);
   Checks c(b);
   RelativeWork w;
   const size_t results = 3 + bool(c.in(4)) + bool(c.in(5));
@@ -65,7 +67,7 @@ BoundKernel bindRelativeAttentionGrad(const host::Binding &b, Device &device) {
   if (!checkAttentionLse(c, b.in[7], dtype, base))
     return c.take();
   for (size_t i = 0; i < 3; ++i)
-    if (!(c.dims(b.out[i], b.in[1 + i].dims) && c.dtype(b.out[i], dtype)))
+    if (!(c.dims(b.out[i], b.in[1 + i].dims) && c.dtype(b.out[i], dtype) && c.lastDim(b.out[i])))
       return c.take();
   size_t result = 3;
   for (unsigned i : {4u, 5u})
@@ -74,7 +76,7 @@ BoundKernel bindRelativeAttentionGrad(const host::Binding &b, Device &device) {
       if (!checkPositions(c, b.out[result++], dtype, base, view))
         return c.take();
     }
-  if (!(c.denseResults() && c.apart() && checkAttentionShared(c, relativeGradShared(w), base)))
+  if (!(c.apart() && checkAttentionShared(c, relativeGradShared(w), base)))
     return c.take();
   base.dout = headsView(b.in[0]), base.out = headsView(b.in[6]);
   base.dq = headsView(b.out[0]), base.dk = headsView(b.out[1]), base.dv = headsView(b.out[2]);

@@ -2,6 +2,7 @@
 // relative_attention_grad(dout, q, k, v, pos_key?, pos_query?, out, lse, mask?) -> dq, dk, dv[, dpos_key][, dpos_query]:
 // a thread takes a head, and its batch in order, so that the sums over the batch have one order.
 #include "runtime/host/AttentionGradRow.h"
+#include "runtime/host/JoinedHeads.h"
 #include "runtime/host/RelativeAttention.h"
 #include "runtime/host/Rows.h"
 
@@ -113,7 +114,8 @@ private:
 
 } // namespace
 
-BoundKernel bindRelativeAttentionGrad(const Binding &b) {
+BoundKernel bindRelativeAttentionGrad(const Binding &given) {
+  const Binding b = splitHeads(given);
   Checks c(b);
   AttentionShape s;
   const size_t results = 3 + bool(c.in(4)) + bool(c.in(5));
@@ -129,10 +131,10 @@ BoundKernel bindRelativeAttentionGrad(const Binding &b) {
   for (const Array &result : b.out) {
     while (!c.in(operand))
       ++operand;
-    if (!(c.dims(result, c.in(operand++).dims) && c.dtype(result, s.dtype)))
+    if (!(c.dims(result, c.in(operand++).dims) && c.dtype(result, s.dtype) && c.lastDim(result)))
       return c.take();
   }
-  if (!(c.denseResults() && c.apart()))
+  if (!c.apart())
     return c.take();
   return makeReal<RelativeAttentionGrad>(s.dtype, b, c, s);
 }

@@ -27,6 +27,14 @@ std::vector<OperandSpec> gradOperands(bool key, bool query, OperandSpec mask = a
   return all;
 }
 
+/// Of equal heads, so that gradients may lie in one array. B=2, S=3, H=2, D=4.
+std::vector<OperandSpec> equalHeads(bool query) {
+  const Dims heads{2, 3, 2, 4};
+  return {x(heads), x(heads), x(heads), x(heads), x({5, 2, 4}), query ? x({5, 2, 4}) : absent(), x(heads),
+          statistic(above({2, 2, 3}, 12))};
+}
+Attrs joined(const char *which) { return {{"scale", 0.4}, {"joined", std::string(which)}}; }
+
 /// Keys that count for the rows of two batches; row 1 of the first batch sees none.
 OperandSpec rows() {
   return given({2, 1, 3, 4}, {1, 1, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 0}, DType::Bool);
@@ -56,6 +64,8 @@ void relativeAttentionCases(OpCases &cases) {
   addGrad("KeysOnly", gradOperands(true, false), scaled(0.4));
   addGrad("QueriesOnly", gradOperands(false, true), scaled(0.4));
   addGrad("Neither", gradOperands(false, false), scaled(0.4));
+  addGrad("JoinedAll", equalHeads(true), joined("qkv"));
+  addGrad("JoinedKeys", equalHeads(false), joined("kv"));
   addGrad("MaskedRows", gradOperands(true, true, rows()), filled(0.4));
 }
 
