@@ -36,11 +36,13 @@ void Progress::step(const StepReport &report, int64_t totalSteps) {
   shown_ = now;
   double seconds = std::chrono::duration<double>(now - start_).count();
   double left = seconds / double(report.step) * double(totalSteps - report.step);
-  char line[256], rates[64] = "";
+  char line[256], rates[96] = "";
   if (report.tokensPerSecond > 0)
     snprintf(rates, sizeof rates, "  %.0f tokens/s", report.tokensPerSecond);
   if (report.mfu > 0)
     snprintf(rates + std::strlen(rates), sizeof rates - std::strlen(rates), "  MFU %.1f %%", 100 * report.mfu);
+  if (report.skipped)
+    snprintf(rates + std::strlen(rates), sizeof rates - std::strlen(rates), "  overflow: skipped");
   snprintf(line, sizeof line,
            "step %lld/%lld %3d%%  loss %.4f  lr %.2e  norm %.3g  %.1f samples/s%s  %s left",
            (long long)report.step, (long long)totalSteps, int(100 * report.step / totalSteps),
