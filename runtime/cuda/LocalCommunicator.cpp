@@ -9,6 +9,7 @@
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Event.h"
 #include "runtime/cuda/Sum.h"
+#include <array>
 
 namespace shardc::cuda {
 namespace {
@@ -46,11 +47,21 @@ public:
   explicit LocalCommunicator(Communicator &host) : DeviceCommunicator(host.rank(), host.size()), host_(host) {}
 
   llvm::Error open() {
-    for (Channel &channel : channels_)
+    for (Channel &channel : *channels_)
       for (Event *event : {&channel.ready, &channel.done})
         if (llvm::Error e = event->create())
           return e;
     return llvm::Error::success();
+  }
+
+  // A rank that is through with its last call may end while another still enqueues that it waits for its event: each keeps all events.
+  llvm::Error connect() override {
+    const std::shared_ptr<Channels> *own = &channels_, *all[kMaxLocalRanks];
+    if (!host_.allGather(0, &own, all, sizeof own, DType::U8))
+      return groupError(host_, Exit::Fault);
+    for (unsigned r = 0; r < size(); ++r)
+      others_.push_back(*all[r]);
+    return shardc::waitForAll(host_); // `all` are the ranks' own members
   }
 
   bool capturable() const override { return false; } // waits for other threads while it enqueues
@@ -58,7 +69,7 @@ public:
   llvm::Error allGather(unsigned channel, const void *slice, void *whole, int64_t n, DType dtype, cudaStream_t stream) override {
     if (llvm::Error e = begin(channel, slice, whole, stream))
       return e;
-    const Call *calls = channels_[channel].calls;
+    const Call *calls = (*channels_)[channel].calls;
     const int64_t bytes = n * byteSize(dtype);
     for (unsigned r = 0; r < size() && bytes; ++r) {
       char *to = static_cast<char *>(whole) + r * bytes;
@@ -85,7 +96,7 @@ public:
     if (llvm::Error e = begin(channel, data, data, stream))
       return e;
     SumArrays arrays = parts(channel);
-    const Call *calls = channels_[channel].calls;
+    const Call *calls = (*channels_)[channel].calls;
     for (unsigned r = 0; r < size(); ++r)
       arrays.results[r] = calls[r].out;
     arrays.numResults = size();
@@ -103,7 +114,7 @@ private:
 
   /// All ranks' arrays are ready, for what comes next on the stream.
   llvm::Error begin(unsigned channel, const void *in, void *out, cudaStream_t stream) {
-    Channel &c = channels_[channel];
+    Channel &c = (*channels_)[channel];
     if (llvm::Error e = c.ready.record(stream))
       return e;
     Call own{static_cast<const char *>(in), static_cast<char *>(out), c.ready.get(), c.done.get()};
@@ -114,7 +125,7 @@ private:
 
   /// All ranks have done their part; the arrays may be used again.
   llvm::Error end(unsigned channel, cudaStream_t stream) {
-    if (llvm::Error e = channels_[channel].done.record(stream))
+    if (llvm::Error e = (*channels_)[channel].done.record(stream))
       return e;
     char own = 0, all[kMaxLocalRanks];
     if (!host_.allGather(channel, &own, all, 1, DType::U8))
@@ -123,7 +134,7 @@ private:
   }
 
   llvm::Error waitForAll(unsigned channel, cudaStream_t stream, cudaEvent_t Call::*event) {
-    const Call *calls = channels_[channel].calls;
+    const Call *calls = (*channels_)[channel].calls;
     for (unsigned r = 0; r < size(); ++r)
       if (r != rank())
         if (llvm::Error e = check(cudaStreamWaitEvent(stream, calls[r].*event, 0), "cudaStreamWaitEvent"))
@@ -132,7 +143,7 @@ private:
   }
 
   SumArrays parts(unsigned channel) const {
-    const Call *calls = channels_[channel].calls;
+    const Call *calls = (*channels_)[channel].calls;
     SumArrays arrays = {};
     arrays.ranks = size();
     for (unsigned r = 0; r < size(); ++r)
@@ -140,8 +151,10 @@ private:
     return arrays;
   }
 
+  using Channels = std::array<Channel, Communicator::kChannels>;
   Communicator &host_;
-  Channel channels_[Communicator::kChannels];
+  std::shared_ptr<Channels> channels_ = std::make_shared<Channels>();
+  llvm::SmallVector<std::shared_ptr<Channels>, kMaxLocalRanks> others_;
 };
 
 } // namespace
