@@ -186,6 +186,32 @@ TEST(CudaMatMulTf32, roundsItsOperands) {
     }
 }
 
+/// Sums of 16-bit floats, and what is added to them, are rounded once: hardly an element is another than the exact sum's rounding.
+TEST(CudaMatMulHalves, roundOnce) {
+  SHARDC_NEEDS_DEVICE();
+  const int64_t sizes[][3] = {{24, 24, 96}, {24, 24, 16}, {128, 64, 96}, {512, 256, 1024}, {256, 256, 8192}};
+  for (DType dtype : {DType::BF16, DType::F16})
+    for (auto [m, n, k] : sizes)
+      for (int addend : {0, 1, 2}) // none, in place, apart
+        for (int64_t transposed : {0, 1}) {
+          TestCommand command{"matmul", {{"transpose_a", transposed}}};
+          command.in = {randomTensor(dtype, transposed ? Dims{k, m} : Dims{m, k}, 1), randomTensor(dtype, {k, n}, 2)};
+          if (addend)
+            command.in.push_back(randomTensor(dtype, {m, n}, 3, std::sqrt(double(k)) / 3));
+          command.out = {Type(dtype, {m, n})};
+          if (addend == 1)
+            command.inPlace = {{0, 2}};
+          auto exact = runByHost(command), got = runByDevice(command);
+          ASSERT_TRUE(exact && got);
+          const std::vector<double> wanted = toDoubles(fromDoubles(dtype, {m, n}, toDoubles((*exact)[0]))), values = toDoubles((*got)[0]);
+          int64_t other = 0;
+          for (size_t i = 0; i < wanted.size(); ++i)
+            other += wanted[i] != values[i];
+          EXPECT_LE(double(other) / double(wanted.size()), dtype == DType::F16 ? 0.02 : 0.01)
+              << toString(dtype).str() << " " << m << " x " << n << " x " << k << ", addend " << addend << ", transposed " << transposed;
+        }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, CudaMatMul, testing::Values(DType::F64, DType::F32, DType::BF16, DType::F16),
                          [](const auto &info) { return toString(info.param).str(); });
 

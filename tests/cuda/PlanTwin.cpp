@@ -86,7 +86,7 @@ void compareArrays(const host::Array &host, const std::vector<char> &device, int
   const double rms = error == 0 ? 0 : std::sqrt(error / size);
   ++sum.commands;
   if (!(rms <= sum.rms)) // NaN counts
-    sum.rms = rms, sum.place = place;
+    sum.rms = rms, sum.place = place + " -> " + formatDims(host.dims);
 }
 
 } // namespace
