@@ -20,13 +20,13 @@ struct PlanCase {
 void PrintTo(const PlanCase &c, std::ostream *os) { *os << c.name; }
 
 /// What the order of f32 sums changes, relative to the rms of a result. Tensor cores take probabilities of attention, and their gradients,
-/// which add up to nothing in a row, in 16 bits; and f32 operands as TF32, cut off.
+/// which add up to nothing in a row, in 16 bits; and f32 operands as TF32, cut off. The library may round a product before it adds c.
 double allowed(llvm::StringRef key, Precision precision) {
   if (key.starts_with("attention") && precision == Precision::Bf16)
     return key.starts_with("attention_grad") ? 3e-2 : 4e-3;
   if (precision == Precision::Tf32 && (key.starts_with("matmul") || key.starts_with("attention")))
     return 2e-3;
-  return key.ends_with("bf16") ? 3e-4 : 2e-5;
+  return key == "matmul + c bf16" ? 4e-3 : key.ends_with("bf16") ? 3e-4 : 2e-5;
 }
 
 class PlanCommands : public testing::TestWithParam<PlanCase> {};

@@ -212,7 +212,8 @@ llvm::Error PlanTwin::run(llvm::StringRef program, std::map<std::string, Differe
         std::vector<char> device(high - low);
         if (llvm::Error e = checked(cudaMemcpy(device.data(), c->onDevice.out[i].as<char>() + low, high - low, cudaMemcpyDefault)))
           return e;
-        std::string key = c->command->kernel() + " " + toString(a.dtype).str();
+        const bool adds = c->command->kernel() == "matmul" && c->onHost.in.size() > 2 && c->onHost.in[2];
+        std::string key = c->command->kernel() + (adds ? " + c " : " ") + toString(a.dtype).str();
         compareArrays(a, device, low, c->onHost.place, differences[key]);
       }
   }

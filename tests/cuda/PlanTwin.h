@@ -25,7 +25,7 @@ public:
   static llvm::Expected<std::unique_ptr<PlanTwin>> create(const plan::Plan &plan, unsigned seed);
   ~PlanTwin();
 
-  /// Each command in order: the device's kernel on a copy of its operands, then the host's. Adds to `differences`, by "kernel type".
+  /// Each command in order: the device's kernel on a copy of its operands, then the host's. Adds to `differences`, by "kernel type", of products with a summand "matmul + c type".
   llvm::Error run(llvm::StringRef program, std::map<std::string, Difference> &differences);
 
 private:
