@@ -12,14 +12,23 @@ std::optional<unsigned> accumulatorOf(const OpDef &def) {
   return std::nullopt;
 }
 
-/// add(sum, op(...)) => op(..., acc=sum)
+/// Memory of its own, in row-major order?
+static bool isDense(const Value *v) {
+  while (v->op()->is(kReshape))
+    v = v->op()->operand(0);
+  return !v->op()->def().view;
+}
+
+/// add(sum, op(...)) => op(..., acc=sum). A sum that others read too stays as it is, if the op can write elsewhere.
 static bool absorb(Op &add, Value *sum, Value *term, const llvm::DenseMap<const Op *, unsigned> &position) {
   Op *op = term->op();
   std::optional<unsigned> acc = accumulatorOf(op->def());
-  bool free = acc && !op->operand(*acc) && !op->attrs.has("act") && term->hasOneUse() && sum->hasOneUse() && term->type() == sum->type() &&
+  bool free = acc && !op->operand(*acc) && !op->attrs.has("act") && term->hasOneUse() && term->type() == sum->type() &&
               !add.graph().isOutput(term) && !add.graph().isOutput(sum);
-  if (!free || sum->op()->def().view || sum->op()->is(kConstant) || sum->op()->is(kInput) || sum->op()->is(kParam) ||
+  if (!free || sum->op()->is(kConstant) || sum->op()->is(kInput) || sum->op()->is(kParam) ||
       position.lookup(sum->op()) > position.lookup(op))
+    return false;
+  if (op->def().inPlaceRequired ? !sum->hasOneUse() || sum->op()->def().view : !isDense(sum))
     return false;
   add.setOperand(0, nullptr);
   add.setOperand(1, nullptr);
