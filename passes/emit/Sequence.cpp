@@ -2,6 +2,7 @@
 #include "passes/emit/Sequence.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "passes/Accumulator.h"
 
 namespace shardc::emit {
@@ -37,6 +38,9 @@ public:
       if (op.is(kPack))
         placeOperands(op);
     for (const Op &op : seq_.graph->ops())
+      if (op.is(kConcat) && canBeBornIn(op))
+        placeParts(op);
+    for (const Op &op : seq_.graph->ops())
       issue(op);
     return std::move(seq_);
   }
@@ -70,13 +74,37 @@ private:
     return true;
   }
 
+  /// Are all parts made by kernels that can write with strides, each by another one, and read by nobody else?
+  bool canBeBornIn(const Op &concat) const {
+    llvm::SmallPtrSet<const Op *, 4> makers;
+    return !seq_.graph->isOutput(concat.result()) && !seq_.born.count(concat.result()) && concat.result()->type().numElements() &&
+           llvm::all_of(concat.operands(), [&](const Value *v) {
+             return v->op()->is(kFused) && makers.insert(v->op()).second && v->hasOneUse() && !seq_.graph->isOutput(v) &&
+                    !seq_.born.count(v);
+           });
+  }
+
+  /// The parts lie in the whole from the start: nothing is left to do.
+  void placeParts(const Op &concat) {
+    const Type &type = concat.result()->type();
+    const Dims strides = rowMajorStrides(type.dims);
+    const int64_t axis = (concat.attrs.getInt("axis") + type.rank()) % type.rank();
+    int64_t offset = 0;
+    for (const Value *v : concat.operands()) {
+      seq_.views[v] = {concat.result(), offset, strides};
+      offset += v->type().dims[axis] * strides[axis];
+    }
+    seq_.wholes.push_back(concat.result());
+    inParts_.insert(&concat);
+  }
+
   void issue(const Op &op) {
     if (op.is(kPack)) {
       fillGaps(op);
       seq_.items.insert(seq_.items.end(), copies_[&op].begin(), copies_[&op].end());
       return;
     }
-    if (isSource(op) || (op.def().view && op.def().collective != Collective::Done))
+    if (isSource(op) || inParts_.contains(&op) || (op.def().view && op.def().collective != Collective::Done))
       return;
     for (unsigned i = 0; i < op.numResults(); ++i)
       if (auto found = seq_.born.find(op.result(i)); found != seq_.born.end())
@@ -102,6 +130,7 @@ private:
   Sequence seq_;
   llvm::DenseMap<const Op *, llvm::SmallVector<Item, 0>> copies_; ///< by pack
   llvm::DenseSet<const Op *> filled_;                             ///< packs
+  llvm::DenseSet<const Op *> inParts_;                            ///< concats whose parts are born in their place
 };
 
 } // namespace

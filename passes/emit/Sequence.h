@@ -28,6 +28,8 @@ struct Sequence {
   llvm::DenseMap<const Value *, Layout> views;
   /// Values (not views) that are born in a packed array.
   llvm::DenseMap<const Value *, PackedPlace> born;
+  /// Results of concats that are not issued, as their operands (views of them) are born in their place.
+  std::vector<const Value *> wholes;
 
   Layout layoutOf(const Value *value) const {
     auto found = views.find(value);

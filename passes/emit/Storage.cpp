@@ -132,6 +132,8 @@ void Storage::placeStates(const Sequence &sequence) {
     if (op.is(kPack) && !locations_.count(op.result()))
       locations_[op.result()] = {add(op.result()->name(), plan::COMMUNICATION, op.result()->type().numBytes(),
                                      /*persistent=*/false, op.layer)};
+  for (const Value *whole : sequence.wholes)
+    locations_[whole] = {add(whole->name(), plan::ACTIVATION, whole->type().numBytes(), /*persistent=*/false, whole->op()->layer)};
   for (auto &[value, place] : sequence.born) {
     Location packed = locations_.lookup(place.packed);
     packed.offset += place.offset * byteSize(value->type().dtype);
@@ -207,7 +209,9 @@ void Storage::placeResult(const Sequence &sequence, const Op &op, unsigned resul
   const Value *value = op.result(result);
   int operand = -1;
   Location location;
-  if (locations_.count(value)) { // a state, or born in a packed array
+  if (sequence.rootOf(value) != value) { // part of a whole
+    location = locationOf(sequence, value);
+  } else if (locations_.count(value)) { // a state, or born in a packed array
     location = locations_[value];
     operand = findInPlace(sequence, op, result, location);
   } else if (op.is(kReduceScatterStart) && op.attrs.getInt("in_place", 0)) {

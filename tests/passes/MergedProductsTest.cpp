@@ -89,5 +89,41 @@ TEST(MergedProducts, EveryCutIsSound) {
         }
 }
 
+/// The two gradients of a gate are written side by side, where the product of both reads them.
+TEST(MergedProducts, GradientsOfAGateAreBornSideBySide) {
+  constexpr StringLiteral kGated = R"(
+graph @gated level=imported {batch=4} [
+  parameter "l.0.wi_0.weight" : f32[16,8]
+  parameter "l.0.wi_1.weight" : f32[16,8]
+  parameter "l.1.weight" : f32[5,16]
+  %x = input {name="x"} : f32[4,8] batch
+  %labels = input {name="labels", low=0, high=5} : i64[4] batch
+  %w0 = param {name="l.0.wi_0.weight"} : f32[16,8]
+  %w1 = param {name="l.0.wi_1.weight"} : f32[16,8]
+  %w = param {name="l.1.weight"} : f32[5,16]
+  %a = matmul %x, %w0 {transpose_a=0, transpose_b=1} : f32[4,16] batch
+  %b = matmul %x, %w1 {transpose_a=0, transpose_b=1} : f32[4,16] batch
+  %t = tanh %a : f32[4,16] batch
+  %h = mul %t, %b : f32[4,16] batch
+  %logits = matmul %h, %w {transpose_a=0, transpose_b=1} : f32[4,5] batch
+  %sum, %count, %correct, %l = cross_entropy %logits, %labels {ignore_index=-100} : f32[], f32[], f32[], f32[4]
+  output "loss_sum" %sum
+  output "loss_count" %count
+]
+)";
+  auto graph = parseGraph(kGated, "model");
+  ASSERT_TRUE(bool(graph));
+  auto result = compile(std::move(*graph), {}, {});
+  ASSERT_TRUE(bool(result));
+  const plan::Plan &plan = *result->plan;
+  EXPECT_EQ(toString(checkPlan(plan)), "");
+  EXPECT_EQ(count(plan, "train", "concat"), 1u); // loss and count
+  unsigned parts = 0;
+  for (const plan::Command &c : plan.programs(0).commands())
+    for (const plan::Ref &out : c.outputs())
+      parts += c.kernel() == "fused" && out.strides_size() == 2 && out.strides(0) == 32 && out.strides(1) == 1;
+  EXPECT_EQ(parts, 2u);
+}
+
 } // namespace
 } // namespace shardc
