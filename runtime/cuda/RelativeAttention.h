@@ -28,10 +28,10 @@ cudaError_t enqueueRelative(const RelativeWork &, void *scratch, cudaStream_t);
 /// Scratch: a number of the type that is computed in for each query of each head.
 cudaError_t enqueueRelativeGrad(const RelativeWork &, void *scratch, cudaStream_t);
 
-/// The tensor-core kernels: 16-bit heads of 64 elements, aligned rows, the positions' too.
+/// The tensor-core kernels: 16-bit heads of 64 elements, aligned rows, the positions' too; a scale above 0.
 inline bool servesRelativeMma(const RelativeWork &w) {
   const AttentionWork &a = w.base;
-  return servesMma(a) && a.depth == 64 && a.batch > 0 && a.heads > 0 && a.queries > 0 && a.keys > 0;
+  return servesMma(a) && a.depth == 64 && a.scale > 0 && a.batch > 0 && a.heads > 0 && a.queries > 0 && a.keys > 0;
 }
 cudaError_t prepareRelativeMma(const RelativeWork &);
 cudaError_t prepareRelativeGradMma(const RelativeWork &);

@@ -5,50 +5,9 @@
 // than the row before. Shared memory turns bands into scores, and gradients of scores into bands.
 #pragma once
 
-#include "runtime/cuda/AttentionMma.cuh"
-#include "runtime/cuda/RelativeAttention.h"
+#include "runtime/cuda/RelativeProducts.cuh"
 
 namespace shardc::cuda::relative {
-
-constexpr int kThreads = 512, kSide = 128, kDistances = 256, kDepth = 64, kRowPitch = kPitch<kDepth>;
-constexpr int kTileSize = kSide * kRowPitch, kDistancesSize = kDistances * kRowPitch;
-/// Bands of scores in 16 bits: 16 rows that meet 64 others, one band a warp.
-constexpr int kBandPitch = 88, kBandSize = 16 * kBandPitch, kBandsSize = kThreads / kWarp * kBandSize;
-/// Tiles of 16-bit scores, and their bands: 128 rows that meet 128 others.
-constexpr int kScorePitch = kSide + 8, kWideBand = 144, kWideBandPitch = kWideBand + 8;
-constexpr int kScoresSize = kSide * kScorePitch, kWideBandSize = kSide * kWideBandPitch;
-
-/// The global row of local row 0 of the tile of queries from i0 and keys from j0 on.
-__host__ __device__ inline int firstDistance(int i0, int j0, int keys) { return i0 - j0 - (kSide - 1) + keys - 1; }
-
-/// to[kDistances][kRowPitch] = rows from `first` on, zeros outside [0, rows): begun.
-template <typename T> __device__ inline void copyDistances(T *to, const PositionsView &from, int h, int first, int rows) {
-  constexpr int kEach = kDepth / 8;
-  const T *base = static_cast<const T *>(from.data) + h * from.head;
-#pragma unroll
-  for (int e = threadIdx.x; e < kDistances * kEach; e += kThreads) {
-    const int r = e / kEach, c = e % kEach * 8;
-    const bool real = first + r >= 0 && first + r < rows;
-    copyAsync(to + r * kRowPitch + c, base + (real ? first + r : 0) * from.row + c, real);
-  }
-}
-
-template <typename T> __device__ inline void copyTile(T *to, const HeadsView &from, int b, int h, int first, int end) {
-  copyRows<T, kDepth, kSide, kThreads>(to, from, b, h, first, end);
-}
-
-/// band[16, 8 N] = a b^T for the 16 rows at `a` and 8 N rows at `b`.
-template <typename T, int N> __device__ inline void bandPart(T *band, const T *a, const T *b) {
-  float x[N][4] = {};
-  multiplyRows<T, kDepth>(x, a, b);
-  const int lane = threadIdx.x % kWarp;
-  T *at = band + lane / 4 * kBandPitch + lane % 4 * 2;
-#pragma unroll
-  for (int n = 0; n < N; ++n) {
-    *reinterpret_cast<uint32_t *>(at + n * 8) = packPair(x[n][0], x[n][1], T());
-    *reinterpret_cast<uint32_t *>(at + n * 8 + 8 * kBandPitch) = packPair(x[n][2], x[n][3], T());
-  }
-}
 
 /// What the warps compute of a tile of scores: 16 queries from `own` and 64 keys from `half` on.
 struct Share {
@@ -57,35 +16,48 @@ struct Share {
       : warp(threadIdx.x / kWarp), lane(threadIdx.x % kWarp), own(warp / 2 * 16), half(warp % 2 * 64) {}
 
   /// The warp's band of k posQuery^T: 16 keys from `own`, for 64 queries from `half` on.
-  template <typename T> __device__ void keyBand(T *bands, const T *k, const T *posQuery) const {
-    const T *a = k + own * kRowPitch, *b = posQuery + (kSide - 16 + half - own) * kRowPitch;
-    bandPart<T, 6>(bands + warp * kBandSize, a, b); // in two parts, for want of registers
-    bandPart<T, 4>(bands + warp * kBandSize + 48, a, b + 48 * kRowPitch);
+  template <typename T> __device__ void keyBand(Place<T> bands, Place<T> k, Place<T> posQuery) const {
+    makeBand(bands + warp * kBandSize, k + own * kRowPitch, posQuery + (kSide - 16 + half - own) * kRowPitch);
   }
   /// x += k posQuery^T from the bands of all.
-  template <typename T> __device__ void addKeyBands(float (&x)[8][4], const T *bands) const {
-    const T *from = bands + (half / 16 * 2 + own / 64) * kBandSize + own % 64 + lane / 4 + 15;
+  template <typename T> __device__ void addKeyBands(float (&x)[8][4], Place<T> bands) const {
+    const T *from = bands.data + (half / 16 * 2 + own / 64) * kBandSize + own % 64 + lane / 4 + 15 +
+                    lane % 4 * 2 * (kBandPitch - 1);
 #pragma unroll
     for (int n = 0; n < 8; ++n)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int y = n % 2 * 8 + lane % 4 * 2 + e % 2; // of the 16 keys
-        x[n][e] += widen(from[n / 2 * 2 * kBandSize + y * (kBandPitch - 1) + e / 2 * 8]);
-      }
+      for (int e = 0; e < 4; ++e) // key n % 2 * 8 + lane % 4 * 2 + e % 2 of the 16
+        x[n][e] += widen(from[n / 2 * 2 * kBandSize + (n % 2 * 8 + e % 2) * (kBandPitch - 1) + e / 2 * 8]);
   }
   /// x += q posKey^T by way of the warp's own band.
-  template <typename T> __device__ void addQueryTerms(float (&x)[8][4], T *bands, const T *q, const T *posKey) const {
-    T *band = bands + warp * kBandSize;
-    const T *a = q + own * kRowPitch, *b = posKey + (own - half + 64) * kRowPitch;
-    bandPart<T, 6>(band, a, b);
-    bandPart<T, 4>(band + 48, a, b + 48 * kRowPitch);
+  template <typename T>
+  __device__ void addQueryTerms(float (&x)[8][4], Place<T> bands, Place<T> q, Place<T> posKey) const {
+    const Place<T> band = bands + warp * kBandSize;
+    makeBand(band, q + own * kRowPitch, posKey + (own - half + 64) * kRowPitch);
     __syncwarp();
-    const T *from = band + lane / 4 * (kBandPitch + 1) + 63 - lane % 4 * 2;
+    const T *from = band.data + lane / 4 * (kBandPitch + 1) + 63 - lane % 4 * 2;
 #pragma unroll
     for (int n = 0; n < 8; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         x[n][e] += widen(from[e / 2 * 8 * (kBandPitch + 1) - n * 8 - e % 2]);
+  }
+
+private:
+  /// band[16, 80] = a b^T, in two parts, for want of registers.
+  template <typename T> __device__ void makeBand(Place<T> band, Place<T> a, Place<T> b) const {
+    bandPart<T, 6>(band, a, b);
+    bandPart<T, 4>(band + 48, a, b + 48 * kRowPitch);
+  }
+  template <typename T, int N> __device__ void bandPart(Place<T> band, Place<T> a, Place<T> b) const {
+    float x[N][4] = {};
+    multiplyHeads(x, a, b);
+    T *at = band.data + lane / 4 * kBandPitch + lane % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      *reinterpret_cast<uint32_t *>(at + n * 8) = packPair(x[n][0], x[n][1], T());
+      *reinterpret_cast<uint32_t *>(at + n * 8 + 8 * kBandPitch) = packPair(x[n][2], x[n][3], T());
+    }
   }
 };
 
@@ -100,6 +72,7 @@ struct Hidden {
     const long long *s = w.mask.strides;
     const unsigned char *mask = static_cast<const unsigned char *>(w.mask.array.data) + b * s[0] + h * s[1];
     const int lane = threadIdx.x % kWarp, j = j0 + lane * 4, count = s[2] ? kSide : 1;
+#pragma unroll 4
     for (int r = threadIdx.x / kWarp; r < count; r += kThreads / kWarp) {
       const unsigned char *row = mask + min(i0 + r, w.queries - 1) * s[2];
       uint32_t four = 0x01010101;
@@ -125,7 +98,11 @@ struct Hidden {
       return 0;
     const uint2 words = reinterpret_cast<const uint2 *>(&rows[w.mask.strides[2] ? r : 0])[share.lane % 2];
     const int shift = share.half / 4 + share.lane % 4 / 2;
-    return (everySecond(words.x >> shift) & 0xffu) | everySecond(words.y >> shift) << 16;
+    return everySecond(words.x >> shift) | everySecond(words.y >> shift) << 16;
+  }
+  /// Of the keys from the lane's first on only `left` are there: those beyond are marked as `pairs` does.
+  static __device__ uint32_t beyond(int left) {
+    return left >= 64 ? 0 : pastEnd((left + 7) / 8) | pastEnd((left + 6) / 8) << 16;
   }
 
 private:
@@ -136,24 +113,53 @@ private:
     x = (x | x >> 2) & 0x0f0fu;
     return (x | x >> 4) & 0xffu;
   }
+  static __device__ uint32_t pastEnd(int count) { return 0xffu & (count <= 0 ? 0xffu : 0xffu << min(count, 8)); }
 };
 
-/// Of a row of scores times log2(e), from lse as forward left it.
-struct RowPower : RowShift {
-  using RowShift::RowShift;
-  __device__ float power(float score) const { return share != 0 ? share : exp2Fast(score + shift); }
-};
-
-constexpr float kLowest = -1e30f; ///< of scores times log2(e): hidden
+/// A hidden product and its terms; times any scale that makes sense it is far below all others.
+constexpr float kLowest = -0x1p100f; // a power of two: times the scale it is exact
 constexpr float kLn2 = 0.693147181f;
 
-/// A product and its terms as a score times log2(e).
-struct ScoreScale {
-  float factor, fill;
-  explicit __device__ ScoreScale(const AttentionWork &w)
-      : factor(float(w.scale) * kLog2E), fill(fmaxf(float(w.fill) * kLog2E, kLowest)) {}
-  __device__ float score(float x, bool hidden, bool real) const {
-    return !real ? -INFINITY : hidden ? fill : x * factor;
+/// Products of hidden keys become kLowest, of keys beyond the last -inf. The warp calls.
+__device__ inline void hideScores(float (&x)[8][4], const uint32_t (&hides)[2], uint32_t beyond) {
+  if (__any_sync(0xffffffffu, hides[0] | hides[1])) {
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        x[n][e] = hides[e / 2] & 1u << (n + e % 2 * 16) ? kLowest : x[n][e];
+  }
+  if (__any_sync(0xffffffffu, beyond)) {
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        x[n][e] = beyond & 1u << (n + e % 2 * 16) ? -INFINITY : x[n][e];
+  }
+}
+
+/// One tile of one item. Items are places of a head, batch by batch; a place is 128 rows, and an item has as many tiles
+/// as its rows have partners.
+struct Step {
+  int b = 0, h = 0, row = 0, partner = 0;
+  __device__ Step(const AttentionWork &w, int item, int rows) {
+    const int tiles = (rows + kSide - 1) / kSide, place = item / w.batch;
+    b = item % w.batch, h = place / tiles, row = place % tiles * kSide;
+  }
+  __device__ void advance(const AttentionWork &w, int rows, int partners) {
+    if ((partner += kSide) < partners)
+      return;
+    partner = 0;
+    if (++b < w.batch)
+      return;
+    b = 0;
+    if ((row += kSide) < rows)
+      return;
+    row = 0, ++h;
+  }
+  /// Do they need the same rows of positions?
+  __device__ bool meetsLike(const Step &other) const {
+    return h == other.h && row - partner == other.row - other.partner;
   }
 };
 
@@ -166,57 +172,22 @@ struct Portion {
 constexpr int kMostBlocks = 132;
 inline unsigned blocksOf(long long items) { return unsigned(items < kMostBlocks ? items : kMostBlocks); }
 
-/// x[16, 8 N] += a b for 16 rows of 16-bit `a`, `depth` long, and `depth` rows at `b`.
-template <typename T, int kPitchA, int N>
-__device__ inline void multiplyPlain(float (&x)[N][4], const T *a, const T *b, int depth) {
-  const int lane = threadIdx.x % kWarp;
-  const T *rowA = a + (lane % 16) * kPitchA + lane / 16 * 8, *rowB = b + (lane % 16) * kRowPitch + lane / 16 * 8;
-#pragma unroll 3
-  for (int d = 0; d < depth; d += 16) {
-    uint32_t left[4], right[4];
-    loadMatrices(left, rowA + d);
-#pragma unroll
-    for (int n = 0; n < N; n += 2) {
-      loadTransposed(right, rowB + d * kRowPitch + n * 8);
-      multiplyAdd(x[n], left, right[0], right[1], T());
-      multiplyAdd(x[n + 1], left, right[2], right[3], T());
-    }
-  }
-}
-
-/// x[16, 8 N] += a^T b for 16 columns of `a`, `rows` of them, and as many rows at `b`.
-template <typename T, int kPitchA, int N>
-__device__ inline void multiplyTurned(float (&x)[N][4], const T *a, const T *b, int rows) {
-  const int lane = threadIdx.x % kWarp;
-  const T *rowA = a + (lane % 8 + lane / 16 * 8) * kPitchA + lane / 8 % 2 * 8;
-  const T *rowB = b + (lane % 16) * kRowPitch + lane / 16 * 8;
-#pragma unroll 2
-  for (int r = 0; r < rows; r += 16) {
-    uint32_t left[4], right[4];
-    loadTransposed(left, rowA + r * kPitchA);
-#pragma unroll
-    for (int n = 0; n < N; n += 2) {
-      loadTransposed(right, rowB + r * kRowPitch + n * 8);
-      multiplyAdd(x[n], left, right[0], right[1], T());
-      multiplyAdd(x[n + 1], left, right[2], right[3], T());
-    }
-  }
-}
-
 /// Column of a band of queries, whose row block begins at local row 16 (i / 16): query i, key j of the tile.
 __device__ inline int queryColumn(int i, int j) { return i % 16 - j + kSide - 1; }
 /// Of a band of keys, whose row block begins at local row kSide - 16 - 16 (j / 16).
 __device__ inline int keyColumn(int i, int j) { return i - j % 16 + 15; }
 /// Zeros where no query and key of the tile meet; the rest is written for each tile. The block calls.
 template <typename T> __device__ inline void clearQueryBand(T *band) {
-  for (int e = threadIdx.x; e < kSide * 16; e += kThreads) {
-    const int i = e / 16, c = e % 16;
+#pragma unroll
+  for (int e = 0; e < kSide * 16 / kThreads; ++e) {
+    const int i = threadIdx.x / 16 + e * (kThreads / 16), c = threadIdx.x % 16;
     band[i * kWideBandPitch + (c < i % 16 ? c : c + kSide)] = T(0.0f);
   }
 }
 template <typename T> __device__ inline void clearKeyBand(T *band) {
-  for (int e = threadIdx.x; e < kSide * 16; e += kThreads) {
-    const int j = e / 16, c = e % 16;
+#pragma unroll
+  for (int e = 0; e < kSide * 16 / kThreads; ++e) {
+    const int j = threadIdx.x / 16 + e * (kThreads / 16), c = threadIdx.x % 16;
     band[j * kWideBandPitch + (c < 15 - j % 16 ? c : c + kSide)] = T(0.0f);
   }
 }
@@ -233,50 +204,68 @@ struct GradientScores {
 
 /// to[kSide][kScorePitch] = a tile of them, zeros outside: begun.
 template <typename T>
-__device__ inline void copyScores(T *to, const GradientScores &from, const AttentionWork &w, int b, int h, int i0, int j0) {
-  constexpr int kEach = kSide / 8;
-#pragma unroll
-  for (int e = threadIdx.x; e < kSide * kEach; e += kThreads) {
-    const int r = e / kEach, c = e % kEach * 8;
-    const bool real = i0 + r < w.queries && j0 + c < from.pitch;
-    copyAsync(to + r * kScorePitch + c, from.row<T>(w, b, h, real ? i0 + r : 0) + (real ? j0 + c : 0), real);
-  }
+__device__ inline void copyScores(Place<T> to, const GradientScores &from, const AttentionWork &w, int b, int h, int i0,
+                                  int j0) {
+  // Columns beyond the pitch are there for some threads alone: none of their rows is real.
+  const bool inside = j0 + threadIdx.x % 16 * 8 < from.pitch;
+  copyBlock<T, kSide, 16, kScorePitch>(to, from.row<T>(w, b, h, 0) + (inside ? j0 : 0), from.pitch, i0, 0,
+                                       inside ? w.queries : 0);
 }
 
 /// f(row, column, 8 gradients) for the thread's parts of a tile in shared memory. The lanes of a warp have rows beside each
 /// other, which lie in different banks of either band.
 template <typename T, typename F> __device__ inline void forGradients(const T *scores, F f) {
 #pragma unroll
-  for (int e = threadIdx.x; e < kSide * kSide / 8; e += kThreads) {
-    const int r = e % kSide, c = e / kSide * 8;
+  for (int e = 0; e < kSide * kSide / 8 / kThreads; ++e) {
+    const int r = threadIdx.x % kSide, c = (threadIdx.x / kSide + e * (kThreads / kSide)) * 8;
     f(r, c, *reinterpret_cast<const Pack<T, 8> *>(scores + r * kScorePitch + c));
   }
 }
 
-/// dq += scores k + queryBand posKey, of 16 queries from share.own on and 32 elements from `part` on. `posKey` may be null.
+/// dq += scores k + queryBand posKey, of 16 queries from share.own on and 32 elements from `part` on.
 template <typename T>
-__device__ inline void addQueryGradient(float (&dq)[4][4], const Share &share, int part, const T *scores, const T *k,
-                                        const T *queryBand, const T *posKey) {
-  multiplyPlain<T, kScorePitch>(dq, scores + share.own * kScorePitch, k + part, kSide);
-  if (posKey)
-    multiplyPlain<T, kWideBandPitch>(dq, queryBand + share.own * kWideBandPitch, posKey + share.own * kRowPitch + part,
-                                     kWideBand);
+__device__ inline void addQueryGradient(float (&dq)[4][4], const Share &share, int part, Place<T> scores, Place<T> k,
+                                        Place<T> queryBand, Place<T> posKey, bool toKeys) {
+  multiplyPlain<T, kScorePitch, kSide>(dq, scores + share.own * kScorePitch, k + part);
+  if (toKeys)
+    multiplyPlain<T, kWideBandPitch, kWideBand>(dq, queryBand + share.own * kWideBandPitch,
+                                                posKey + (share.own * kRowPitch + part));
 }
 
-/// A warp's part of dq, dk or dv: 16 rows from `first` on, 32 elements from `column` on.
+/// In: lane q of four has word n of quarter q. Out: word q of quarter n.
+__device__ inline void transposeQuad(uint32_t (&x)[4]) {
+  const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
+  uint32_t one = __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[1], 1);
+  uint32_t two = __shfl_xor_sync(0xffffffffu, odd ? x[2] : x[3], 1);
+  if (odd)
+    x[0] = one, x[2] = two;
+  else
+    x[1] = one, x[3] = two;
+  one = __shfl_xor_sync(0xffffffffu, high ? x[0] : x[2], 2);
+  two = __shfl_xor_sync(0xffffffffu, high ? x[1] : x[3], 2);
+  if (high)
+    x[0] = one, x[1] = two;
+  else
+    x[2] = one, x[3] = two;
+}
+
+/// A warp's part of a result: 16 rows from `first` on, 32 elements from `column` on, times factor[0] (rows l / 4) and
+/// factor[1] (8 more). The warp calls.
 template <typename T>
 __device__ inline void storePart(const HeadsView &to, int b, int h, int first, int end, int column,
-                                 const float (&x)[4][4], float factor) {
-  const int lane = threadIdx.x % kWarp;
+                                 const float (&x)[4][4], float factor0, float factor1) {
+  const int lane = threadIdx.x % kWarp, row = first + lane / 4;
+  T *at = static_cast<T *>(to.data) + b * to.batch + h * to.head + row * to.row + column + lane % 4 * 8;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int row = first + lane / 4 + 8 * half;
-    if (row >= end)
-      continue;
-    T *at = static_cast<T *>(to.data) + b * to.batch + h * to.head + row * to.row + column + lane % 4 * 2;
+    const float factor = half ? factor1 : factor0;
+    uint32_t words[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n)
-      *reinterpret_cast<uint32_t *>(at + n * 8) = packPair(x[n][2 * half] * factor, x[n][2 * half + 1] * factor, T());
+      words[n] = packPair(x[n][2 * half] * factor, x[n][2 * half + 1] * factor, T());
+    transposeQuad(words);
+    if (row + 8 * half < end)
+      *reinterpret_cast<uint4 *>(at + half * 8 * to.row) = {words[0], words[1], words[2], words[3]};
   }
 }
 

@@ -14,179 +14,172 @@ template <typename Join> __device__ inline float rowJoin(float x, Join join) {
   return join(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
 
-/// 2^(x - top), 0 for an `x` of -inf whatever `top` is.
-__device__ inline float shrinkOf(float x, float top) { return x == -INFINITY ? 0.0f : exp2Fast(x - top); }
+/// 2^((x - top) factor), 0 for an `x` of -inf whatever `top` is.
+__device__ inline float shrinkOf(float x, float top, float factor) {
+  return x == -INFINITY ? 0.0f : exp2Fast((x - top) * factor);
+}
 
-/// A warp's running softmax of 16 rows: rows l / 4 and 8 more.
+/// A warp's running softmax of 16 rows: rows l / 4 and 8 more. Scores are products, still to be multiplied by `factor` =
+/// scale log2(e) > 0.
 struct Running {
-  float out[8][4] = {}, top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+  float out[8][4], top[2], sum[2];
 
-  /// In: scores times log2(e). Out: what their exponentials are to be multiplied by v.
-  __device__ void take(float (&p)[8][4]) {
+  /// In: products. Out: what their exponentials are to be multiplied by v.
+  __device__ void take(float (&p)[8][4], float factor, bool first) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float highest = -INFINITY, added = 0;
+      float highest = first ? -INFINITY : top[half], added = 0;
 #pragma unroll
       for (int n = 0; n < 8; ++n)
         highest = fmaxf(highest, fmaxf(p[n][2 * half], p[n][2 * half + 1]));
-      const float newTop = fmaxf(top[half], rowJoin(highest, [](float a, float b) { return fmaxf(a, b); }));
+      highest = rowJoin(highest, [](float a, float b) { return fmaxf(a, b); });
       // A row of -inf gives exponentials of 0 and not NaN.
-      const float shift = newTop == -INFINITY ? 0.0f : newTop, shrink = shrinkOf(top[half], shift);
-      top[half] = newTop;
+      const float shift = highest == -INFINITY ? 0.0f : -highest * factor;
 #pragma unroll
       for (int n = 0; n < 8; ++n)
 #pragma unroll
         for (int e = 2 * half; e < 2 * half + 2; ++e) {
-          p[n][e] = exp2Fast(p[n][e] - shift);
+          p[n][e] = exp2Fast(fmaf(p[n][e], factor, shift));
           added += p[n][e];
-          out[n][e] *= shrink;
         }
-      sum[half] = sum[half] * shrink + rowJoin(added, Plus());
+      added = rowJoin(added, Plus());
+      if (!first) {
+        const float shrink = shrinkOf(top[half], highest, factor);
+        added += sum[half] * shrink;
+#pragma unroll
+        for (int n = 0; n < 8; ++n)
+          out[n][2 * half] *= shrink, out[n][2 * half + 1] *= shrink;
+      }
+      top[half] = highest, sum[half] = added;
     }
-  }
-  /// To and from `room`, for the other warp of the rows.
-  __device__ void leave(float *room) const {
-    const int lane = threadIdx.x % kWarp;
-#pragma unroll
-    for (int n = 0; n < 8; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        room[(n * 4 + e) * kWarp + lane] = out[n][e];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      room[(32 + half) * kWarp + lane] = top[half];
-      room[(34 + half) * kWarp + lane] = sum[half];
-    }
-  }
-  __device__ void join(const float *room) {
-    const int lane = threadIdx.x % kWarp;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float otherTop = room[(32 + half) * kWarp + lane], both = fmaxf(top[half], otherTop);
-      const float shift = both == -INFINITY ? 0.0f : both;
-      const float mine = shrinkOf(top[half], shift), other = shrinkOf(otherTop, shift);
-      top[half] = both;
-      sum[half] = sum[half] * mine + room[(34 + half) * kWarp + lane] * other;
+    if (first) {
 #pragma unroll
       for (int n = 0; n < 8; ++n)
 #pragma unroll
+        for (int e = 0; e < 4; ++e)
+          out[n][e] = 0;
+    }
+  }
+  /// The four blocks of columns from kFirst on to `room`, for the other warp of the rows.
+  template <int kFirst> __device__ void leave(float *room) const {
+#pragma unroll
+    for (int n = 0; n < 4; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        room[(n * 4 + e) * kWarp] = out[kFirst + n][e];
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      room[(16 + half) * kWarp] = top[half], room[(18 + half) * kWarp] = sum[half];
+  }
+  /// The blocks of columns from kFirst on, with what the other warp left.
+  template <int kFirst> __device__ void join(const float *room, float factor, float (&to)[4][4]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float otherTop = room[(16 + half) * kWarp], both = fmaxf(top[half], otherTop);
+      const float mine = shrinkOf(top[half], both, factor), other = shrinkOf(otherTop, both, factor);
+      top[half] = both;
+      sum[half] = sum[half] * mine + room[(18 + half) * kWarp] * other;
+#pragma unroll
+      for (int n = 0; n < 4; ++n)
+#pragma unroll
         for (int e = 2 * half; e < 2 * half + 2; ++e)
-          out[n][e] = out[n][e] * mine + room[(n * 4 + e) * kWarp + lane] * other;
+          to[n][e] = out[kFirst + n][e] * mine + room[(n * 4 + e) * kWarp] * other;
     }
   }
 };
-constexpr int kRoom = 36 * kWarp; ///< floats that `leave` writes
-static_assert(kThreads / kWarp / 2 * kRoom * 4 <= kBandsSize * 2);
-
-/// One tile of one item; an item is 128 queries of a head. Those of one head and place follow each other, batch by batch.
-struct Step {
-  int b, h, i0, j0;
-  __device__ Step(const AttentionWork &w, int step, int queryTiles, int keyTiles) {
-    const int item = step / keyTiles, place = item / w.batch;
-    b = item % w.batch, h = place / queryTiles, i0 = place % queryTiles * kSide, j0 = step % keyTiles * kSide;
-  }
-  /// Do they need the same rows of positions?
-  __device__ bool meetsLike(const Step &other) const { return h == other.h && i0 - j0 == other.i0 - other.j0; }
-};
+constexpr int kRoom = 20 * kWarp; ///< floats that `leave` writes
+static_assert(kThreads / kWarp * kRoom * 4 <= kBandsSize * 2);
 
 template <typename T, bool kDrops> __global__ void __launch_bounds__(kThreads, 1) attend(RelativeWork work) {
   const AttentionWork &w = work.base;
-  const int queryTiles = (w.queries + kSide - 1) / kSide, keyTiles = (w.keys + kSide - 1) / kSide;
-  const int distances = w.queries + w.keys - 1;
-  T *stages = dynamicShared<T>(), *posKey = stages + 6 * kTileSize, *posQuery = posKey + kDistancesSize;
-  T *bands = posQuery + kDistancesSize;
-  Hidden *hidden = reinterpret_cast<Hidden *>(bands + kBandsSize);
+  const int distances = w.queries + w.keys - 1, queryTiles = (w.queries + kSide - 1) / kSide;
+  const Place<T> stages = Place<T>::first(), posKey = stages + 6 * kTileSize, posQuery = posKey + kDistancesSize;
+  const Place<T> bands = posQuery + kDistancesSize;
+  Hidden *hidden = reinterpret_cast<Hidden *>(bands.data + kBandsSize);
   const Share share;
   const int lane = share.lane, half = share.half;
-  const ScoreScale scale(w);
+  const float factor = float(w.scale) * kLog2E;
   const bool toKeys = work.posKey.data, toQueries = work.posQuery.data;
-  auto begin = [&](const Step &s, T *to) {
-    copyTile(to, w.q, s.b, s.h, s.i0, w.queries);
-    copyTile(to + kTileSize, w.k, s.b, s.h, s.j0, w.keys);
-    copyTile(to + 2 * kTileSize, w.v, s.b, s.h, s.j0, w.keys);
+  auto begin = [&](const Step &s, Place<T> to) {
+    copyTile(to, w.q, s.b, s.h, s.row, w.queries);
+    copyTile(to + kTileSize, w.k, s.b, s.h, s.partner, w.keys);
+    copyTile(to + 2 * kTileSize, w.v, s.b, s.h, s.partner, w.keys);
   };
-  auto beginPositions = [&](const Step &s, T *to, const PositionsView &from) {
+  auto beginPositions = [&](const Step &s, Place<T> to, const PositionsView &from) {
     if (from.data)
-      copyDistances(to, from, s.h, firstDistance(s.i0, s.j0, w.keys), distances);
+      copyDistances(to, from, s.h, firstDistance(s.row, s.partner, w.keys), distances);
   };
   const Portion portion(w.batch * w.heads * queryTiles);
-  const int end = portion.end * keyTiles;
+  const int count = (portion.end - portion.first) * ((w.keys + kSide - 1) / kSide);
+  if (count == 0)
+    return;
+  Step step(w, portion.first, w.queries);
+  begin(step, stages);
+  beginPositions(step, posKey, work.posKey);
+  beginPositions(step, posQuery, work.posQuery);
   Running running;
-  for (int number = portion.first * keyTiles; number < end; ++number) {
-    const Step step(w, number, queryTiles, keyTiles), next(w, number + 1, queryTiles, keyTiles);
-    const bool starts = number == portion.first * keyTiles, goesOn = number + 1 < end, moves = !next.meetsLike(step);
-    T *q = stages + number % 2 * 3 * kTileSize, *k = q + kTileSize, *v = k + kTileSize;
-    if (starts) {
-      begin(step, q);
-      beginPositions(step, posKey, work.posKey);
-      beginPositions(step, posQuery, work.posQuery);
-    }
+  for (int number = 0; number < count; ++number) {
+    Step next = step;
+    next.advance(w, w.queries, w.keys);
+    const bool goesOn = number + 1 < count, moves = goesOn && !next.meetsLike(step);
+    const Place<T> q = stages + number % 2 * 3 * kTileSize, k = q + kTileSize, v = k + kTileSize;
     waitForCopies();
     __syncthreads(); // this tile is there, and the one before is used up
     if (goesOn)
       begin(next, stages + (number + 1) % 2 * 3 * kTileSize);
-    if (step.j0 == 0)
-      running = Running();
-    hidden->fill(w, step.b, step.h, step.i0, step.j0);
+    hidden->fill(w, step.b, step.h, step.row, step.partner);
     if (toQueries)
       share.keyBand(bands, k, posQuery);
     __syncthreads();
     float p[8][4] = {};
-    multiplyRows<T, kDepth>(p, q + share.own * kRowPitch, k + half * kRowPitch);
+    multiplyHeads(p, q + share.own * kRowPitch, k + half * kRowPitch);
     if (toQueries)
       share.addKeyBands(p, bands);
     __syncthreads();
-    if (goesOn && moves)
+    if (moves)
       beginPositions(next, posQuery, work.posQuery);
     if (toKeys)
       share.addQueryTerms(p, bands, q, posKey);
     const int row = share.own + lane / 4;
     const uint32_t hides[2] = {hidden->pairs(w, share, row), hidden->pairs(w, share, row + 8)};
-    const int left = w.keys - step.j0 - half - lane % 4 * 2; // keys from the lane's first on
-#pragma unroll
-    for (int n = 0; n < 8; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        p[n][e] = scale.score(p[n][e], hides[e / 2] >> (n + e % 2 * 16) & 1, n * 8 + e % 2 < left);
-    running.take(p);
+    hideScores(p, hides, Hidden::beyond(w.keys - step.partner - half - lane % 4 * 2));
+    running.take(p, factor, step.partner == 0);
     if (kDrops) {
       const ScoreEffects effects(w, step.b, step.h);
-      const int queries[2] = {min(step.i0 + row, w.queries - 1), min(step.i0 + row + 8, w.queries - 1)};
+      const int queries[2] = {min(step.row + row, w.queries - 1), min(step.row + row + 8, w.queries - 1)};
 #pragma unroll
       for (int n = 0; n < 8; ++n) {
         float2 keep[2];
-        effects.keepPairs(keep, queries, step.j0 + half + n * 8 + lane % 4 * 2);
+        effects.keepPairs(keep, queries, step.partner + half + n * 8 + lane % 4 * 2);
 #pragma unroll
         for (int side = 0; side < 2; ++side)
           p[n][2 * side] *= keep[side].x, p[n][2 * side + 1] *= keep[side].y;
       }
     }
-    multiplyColumns<T, kDepth>(running.out, p, v + half * kRowPitch);
-    const bool last = step.j0 + kSide >= w.keys;
-    if (last || (goesOn && moves))
+    multiplyRounded(running.out, p, v + half * kRowPitch);
+    const bool last = step.partner + kSide >= w.keys;
+    if (last || moves)
       __syncthreads(); // posKey and the bands are used up
-    if (goesOn && moves)
+    if (moves)
       beginPositions(next, posKey, work.posKey);
-    if (!last)
-      continue;
-    float *room = reinterpret_cast<float *>(bands) + share.warp / 2 * kRoom;
-    if (half)
-      running.leave(room);
-    __syncthreads();
-    if (half)
-      continue;
-    running.join(room);
-    float factor[2];
+    if (last) {
+      float *rooms = reinterpret_cast<float *>(bands.data) + lane, *room = rooms + (share.warp ^ 1) * kRoom;
+      half ? running.leave<0>(rooms + share.warp * kRoom) : running.leave<4>(rooms + share.warp * kRoom);
+      __syncthreads();
+      float out[4][4], over[2];
+      half ? running.join<4>(room, factor, out) : running.join<0>(room, factor, out);
 #pragma unroll
-    for (int side = 0; side < 2; ++side) {
-      const int i = step.i0 + row + side * 8;
-      const float sum = running.sum[side], top = running.top[side];
-      factor[side] = sum == 0 ? 0.0f : 1 / sum;
-      const float base = top == -INFINITY ? 0.0f : top <= kLowest ? float(w.fill) : top * kLn2;
-      if (lane % 4 == 0 && i < w.queries)
-        store(w.lse, step.b * w.lseBatch + step.h * w.lseHead + i, base + logf(sum));
+      for (int side = 0; side < 2; ++side) {
+        const int i = step.row + row + side * 8;
+        const float sum = running.sum[side], top = running.top[side];
+        over[side] = sum == 0 ? 0.0f : 1 / sum;
+        const float base = top == -INFINITY ? 0.0f : top <= kLowest ? float(w.fill) : top * factor * kLn2;
+        if (!half && lane % 4 == 0 && i < w.queries)
+          store(w.lse, step.b * w.lseBatch + step.h * w.lseHead + i, base + logf(sum));
+      }
+      storePart<T>(w.out, step.b, step.h, step.row + share.own, w.queries, half / 2, out, over[0], over[1]);
     }
-    storeRows<T, kDepth>(w.out, step.b, step.h, step.i0 + share.own, w.queries, running.out, factor);
+    step = next;
   }
 }
 

@@ -17,10 +17,11 @@ __device__ inline void sumDeltas(float *deltas, const AttentionWork &w, int b, i
     const T *out = static_cast<const T *>(w.out.data) + b * w.out.batch + h * w.out.head + (i0 + r) * w.out.row + from;
 #pragma unroll
     for (int c = 0; c < 16; c += 8) {
-      const Widest<T> several = *reinterpret_cast<const Widest<T> *>(out + c);
+      const Widest<T> several = *reinterpret_cast<const Widest<T> *>(out + c),
+                      others = *reinterpret_cast<const Widest<T> *>(dout + r * kRowPitch + from + c);
 #pragma unroll
       for (int l = 0; l < 8; ++l)
-        sum += widen(several.at[l]) * widen(dout[r * kRowPitch + from + c + l]);
+        sum += widen(several.at[l]) * widen(others.at[l]);
     }
   }
   sum += __shfl_xor_sync(0xffffffffu, sum, 1);
@@ -29,80 +30,71 @@ __device__ inline void sumDeltas(float *deltas, const AttentionWork &w, int b, i
     deltas[r] = sum;
 }
 
-/// One tile of one item; an item is 128 keys of a head. Those of one head and place follow each other, batch by batch.
-struct Step {
-  int b, h, i0, j0;
-  __device__ Step(const AttentionWork &w, int step, int queryTiles, int keyTiles) {
-    const int item = step / queryTiles, place = item / w.batch;
-    b = item % w.batch, h = place / keyTiles, j0 = place % keyTiles * kSide, i0 = step % queryTiles * kSide;
-  }
-  /// Do they need the same rows of positions?
-  __device__ bool meetsLike(const Step &other) const { return h == other.h && i0 - j0 == other.i0 - other.j0; }
-};
-
 template <typename T, bool kDrops>
 __global__ void __launch_bounds__(kThreads, 1) gradKeys(RelativeWork work, GradientScores to) {
   const AttentionWork &w = work.base;
-  const int queryTiles = (w.queries + kSide - 1) / kSide, keyTiles = (w.keys + kSide - 1) / kSide;
-  const int distances = w.queries + w.keys - 1;
-  T *q = dynamicShared<T>(), *k = q + kTileSize, *v = k + kTileSize, *dout = v + kTileSize;
-  T *posKey = dout + kTileSize, *posQuery = posKey + kDistancesSize, *bands = posQuery + kDistancesSize;
+  const int distances = w.queries + w.keys - 1, keyTiles = (w.keys + kSide - 1) / kSide;
+  const Place<T> q = Place<T>::first(), k = q + kTileSize, v = k + kTileSize, dout = v + kTileSize;
+  const Place<T> posKey = dout + kTileSize, posQuery = posKey + kDistancesSize, bands = posQuery + kDistancesSize;
   // When the scores are made, their bands give way: to the probabilities, then to the gradients as a band of keys.
-  T *dropped = bands, *keyBand = bands, *gradients = bands + kWideBandSize;
-  Hidden *hidden = reinterpret_cast<Hidden *>(gradients + kScoresSize);
+  const Place<T> dropped = bands, keyBand = bands, gradients = bands + kWideBandSize;
+  Hidden *hidden = reinterpret_cast<Hidden *>(gradients.data + kScoresSize);
   float *deltas = reinterpret_cast<float *>(hidden + 1);
   const Share share;
   const int lane = share.lane, own = share.own, half = share.half;
   const int part = share.warp % 2 * 32; // of the elements of dk and dv; their keys are `own` too
-  const ScoreScale scale(w);
+  const float factor = float(w.scale) * kLog2E;
   const bool toKeys = work.posKey.data, toQueries = work.posQuery.data;
+  // Rows of a step are keys here, its partners queries.
   auto beginKeys = [&](const Step &s) {
-    copyTile(k, w.k, s.b, s.h, s.j0, w.keys);
-    copyTile(v, w.v, s.b, s.h, s.j0, w.keys);
+    copyTile(k, w.k, s.b, s.h, s.row, w.keys);
+    copyTile(v, w.v, s.b, s.h, s.row, w.keys);
   };
   auto beginQueries = [&](const Step &s) {
-    copyTile(q, w.q, s.b, s.h, s.i0, w.queries);
-    copyTile(dout, w.dout, s.b, s.h, s.i0, w.queries);
+    copyTile(q, w.q, s.b, s.h, s.partner, w.queries);
+    copyTile(dout, w.dout, s.b, s.h, s.partner, w.queries);
   };
-  auto beginPositions = [&](const Step &s, T *to, const PositionsView &from) {
+  auto beginPositions = [&](const Step &s, Place<T> to, const PositionsView &from) {
     if (from.data)
-      copyDistances(to, from, s.h, firstDistance(s.i0, s.j0, w.keys), distances);
+      copyDistances(to, from, s.h, firstDistance(s.partner, s.row, w.keys), distances);
   };
   const Portion portion(w.batch * w.heads * keyTiles);
-  const int begin = portion.first * queryTiles, end = portion.end * queryTiles;
+  const int count = (portion.end - portion.first) * ((w.queries + kSide - 1) / kSide);
+  if (count == 0)
+    return;
+  Step step(w, portion.first, w.keys);
+  beginKeys(step);
+  beginQueries(step);
+  beginPositions(step, posKey, work.posKey);
+  beginPositions(step, posQuery, work.posQuery);
   float dk[4][4], dv[4][4];
-  for (int number = begin; number < end; ++number) {
-    const Step step(w, number, queryTiles, keyTiles), next(w, number + 1, queryTiles, keyTiles);
-    const bool goesOn = number + 1 < end, moves = goesOn && !next.meetsLike(step), ends = next.i0 == 0;
-    if (number == begin) {
-      beginKeys(step);
-      beginQueries(step);
-      beginPositions(step, posKey, work.posKey);
-      beginPositions(step, posQuery, work.posQuery);
-    }
-    if (step.i0 == 0) {
+  for (int number = 0; number < count; ++number) {
+    Step next = step;
+    next.advance(w, w.keys, w.queries);
+    const bool goesOn = number + 1 < count, moves = goesOn && !next.meetsLike(step), ends = next.partner == 0;
+    if (step.partner == 0) {
 #pragma unroll
       for (int n = 0; n < 4; ++n)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           dk[n][e] = dv[n][e] = 0;
     }
-    hidden->fill(w, step.b, step.h, step.i0, step.j0);
-    const int row = step.i0 + own + lane / 4;
+    hidden->fill(w, step.b, step.h, step.partner, step.row);
+    const int row = step.partner + own + lane / 4;
     const bool real[2] = {row < w.queries, row + 8 < w.queries};
     const int rows[2] = {real[0] ? row : 0, real[1] ? row + 8 : 0};
     auto shiftOf = [&](int side) {
-      return RowPower(load<float>(w.lse, step.b * w.lseBatch + step.h * w.lseHead + rows[side]), w.keys, real[side]);
+      return RowShift(load<float>(w.lse, step.b * w.lseBatch + step.h * w.lseHead + rows[side]), w.keys, real[side]);
     };
-    const RowPower shifts[2] = {shiftOf(0), shiftOf(1)};
+    const RowShift shifts[2] = {shiftOf(0), shiftOf(1)};
     waitForCopies();
     __syncthreads(); // this tile is there, and the one before is used up
-    sumDeltas(deltas, w, step.b, step.h, step.i0, dout);
+    sumDeltas(deltas, w, step.b, step.h, step.partner, dout.data);
     if (toQueries)
       share.keyBand(bands, k, posQuery);
     __syncthreads();
     float p[8][4] = {};
-    multiplyRows<T, kDepth>(p, q + own * kRowPitch, k + half * kRowPitch);
+    multiplyHeads(p, q + own * kRowPitch, k + half * kRowPitch);
     if (toQueries)
       share.addKeyBands(p, bands);
     const float rowDeltas[2] = {deltas[own + lane / 4], deltas[own + lane / 4 + 8]};
@@ -110,79 +102,96 @@ __global__ void __launch_bounds__(kThreads, 1) gradKeys(RelativeWork work, Gradi
     __syncthreads();
     if (toKeys)
       share.addQueryTerms(p, bands, q, posKey);
-    const int left = w.keys - step.j0 - half - lane % 4 * 2; // keys from the lane's first on
+    const uint32_t beyond = Hidden::beyond(w.keys - step.row - half - lane % 4 * 2);
+    hideScores(p, hides, beyond);
     uint32_t probabilities[8][2], differences[8][2];
 #pragma unroll
     for (int quarter = 0; quarter < 8; quarter += 4) { // 32 keys, for want of registers
       float ds[4][4] = {};
-      multiplyRows<T, kDepth>(ds, dout + own * kRowPitch, v + (half + quarter * 8) * kRowPitch);
+      multiplyHeads(ds, dout + own * kRowPitch, v + (half + quarter * 8) * kRowPitch);
 #pragma unroll
       for (int n = quarter; n < quarter + 4; ++n) {
         float2 keeps[2] = {{1, 1}, {1, 1}};
         if (kDrops)
-          ScoreEffects(w, step.b, step.h).keepPairs(keeps, rows, step.j0 + half + n * 8 + lane % 4 * 2);
+          ScoreEffects(w, step.b, step.h).keepPairs(keeps, rows, step.row + half + n * 8 + lane % 4 * 2);
 #pragma unroll
         for (int side = 0; side < 2; ++side) {
-          const float2 keep = keeps[side], dp = {ds[n - quarter][2 * side], ds[n - quarter][2 * side + 1]};
-          const bool hideOne = hides[side] >> n & 1, hideTwo = hides[side] >> (n + 16) & 1;
-          const bool realOne = n * 8 < left, realTwo = n * 8 + 1 < left;
-          const float one = shifts[side].power(scale.score(p[n][2 * side], hideOne, realOne));
-          const float two = shifts[side].power(scale.score(p[n][2 * side + 1], hideTwo, realTwo));
-          const float dOne = hideOne || !realOne ? 0.0f : one * (keep.x * dp.x - rowDeltas[side]);
-          const float dTwo = hideTwo || !realTwo ? 0.0f : two * (keep.y * dp.y - rowDeltas[side]);
-          probabilities[n][side] = packPair(one * keep.x, two * keep.y, T());
-          differences[n][side] = packPair(dOne, dTwo, T());
+          const RowShift &shift = shifts[side];
+          const float one = shift.share != 0 ? shift.share : exp2Fast(fmaf(p[n][2 * side], factor, shift.shift));
+          const float two = shift.share != 0 ? shift.share : exp2Fast(fmaf(p[n][2 * side + 1], factor, shift.shift));
+          const float dOne = keeps[side].x * ds[n - quarter][2 * side] - rowDeltas[side];
+          const float dTwo = keeps[side].y * ds[n - quarter][2 * side + 1] - rowDeltas[side];
+          probabilities[n][side] = packPair(one * keeps[side].x, two * keeps[side].y, T());
+          differences[n][side] = packPair(one * dOne, two * dTwo, T());
         }
       }
+    }
+    if (__any_sync(0xffffffffu, hides[0] | hides[1] | beyond)) {
+#pragma unroll
+      for (int n = 0; n < 8; ++n)
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+          const uint32_t none = (hides[side] | beyond) >> n;
+          differences[n][side] &= (none & 1 ? 0 : 0xffffu) | (none & 0x10000u ? 0 : 0xffff0000u);
+        }
     }
     __syncthreads(); // bands, keys, values and posKey are used up
     if (goesOn && ends)
       beginKeys(next);
     if (moves)
       beginPositions(next, posKey, work.posKey);
+    {
+      const int at = (own + lane / 4) * kScorePitch + half + lane % 4 * 2;
 #pragma unroll
-    for (int n = 0; n < 8; ++n)
+      for (int n = 0; n < 8; ++n)
 #pragma unroll
-      for (int side = 0; side < 2; ++side) {
-        const int at = (own + lane / 4 + side * 8) * kScorePitch + half + n * 8 + lane % 4 * 2;
-        *reinterpret_cast<uint32_t *>(dropped + at) = probabilities[n][side];
-        *reinterpret_cast<uint32_t *>(gradients + at) = differences[n][side];
-      }
+        for (int side = 0; side < 2; ++side) {
+          *reinterpret_cast<uint32_t *>(dropped.data + at + side * 8 * kScorePitch + n * 8) = probabilities[n][side];
+          *reinterpret_cast<uint32_t *>(gradients.data + at + side * 8 * kScorePitch + n * 8) = differences[n][side];
+        }
+    }
     __syncthreads();
-    multiplyTurned<T, kScorePitch>(dv, dropped + own, dout + part, kSide);
-    multiplyTurned<T, kScorePitch>(dk, gradients + own, q + part, kSide);
-    for (int e = threadIdx.x; e < kSide * kSide / 8; e += kThreads) {
-      const int r = e / (kSide / 8), c = e % (kSide / 8) * 8;
-      if (step.i0 + r < w.queries && step.j0 + c < to.pitch)
-        *reinterpret_cast<uint4 *>(to.row<T>(w, step.b, step.h, step.i0 + r) + step.j0 + c) =
-            *reinterpret_cast<const uint4 *>(gradients + r * kScorePitch + c);
+    multiplyTurned<T, kScorePitch, kSide>(dv, dropped + own, dout + part);
+    multiplyTurned<T, kScorePitch, kSide>(dk, gradients + own, q + part);
+    {
+      const int r = threadIdx.x / 16, c = threadIdx.x % 16 * 8;
+      T *row = to.row<T>(w, step.b, step.h, step.partner + r) + step.row + c;
+      const T *from = gradients.data + r * kScorePitch + c;
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        if (step.partner + r + e * 32 < w.queries && step.row + c < to.pitch)
+          *reinterpret_cast<uint4 *>(row + (long long)(e) * 32 * to.pitch) =
+              *reinterpret_cast<const uint4 *>(from + e * 32 * kScorePitch);
     }
     __syncthreads(); // queries and probabilities are used up
     if (goesOn)
       beginQueries(next);
     if (toQueries) {
-      clearKeyBand(keyBand);
+      clearKeyBand(keyBand.data);
+      T *at = keyBand.data + (half + lane % 4 * 2) * kWideBandPitch + keyColumn(own + lane / 4, lane % 4 * 2);
 #pragma unroll
       for (int n = 0; n < 8; ++n)
 #pragma unroll
         for (int side = 0; side < 2; ++side) {
-          const int i = own + lane / 4 + side * 8, j = half + n * 8 + lane % 4 * 2;
           const Pack<T, 2> pair = *reinterpret_cast<const Pack<T, 2> *>(&differences[n][side]);
-          keyBand[j * kWideBandPitch + keyColumn(i, j)] = pair.at[0];
-          keyBand[(j + 1) * kWideBandPitch + keyColumn(i, j + 1)] = pair.at[1];
+          T *one = at + n * 8 * kWideBandPitch - n % 2 * 8 + side * 8;
+          one[0] = pair.at[0];
+          one[kWideBandPitch - 1] = pair.at[1];
         }
       __syncthreads();
-      multiplyPlain<T, kWideBandPitch>(dk, keyBand + own * kWideBandPitch,
-                                       posQuery + (kSide - 16 - own) * kRowPitch + part, kWideBand);
+      multiplyPlain<T, kWideBandPitch, kWideBand>(dk, keyBand + own * kWideBandPitch,
+                                                  posQuery + ((kSide - 16 - own) * kRowPitch + part));
     }
     if (ends) {
-      storePart<T>(w.dk, step.b, step.h, step.j0 + own, w.keys, part, dk, float(w.scale));
-      storePart<T>(w.dv, step.b, step.h, step.j0 + own, w.keys, part, dv, 1.0f);
+      const float scale = float(w.scale);
+      storePart<T>(w.dk, step.b, step.h, step.row + own, w.keys, part, dk, scale, scale);
+      storePart<T>(w.dv, step.b, step.h, step.row + own, w.keys, part, dv, 1.0f, 1.0f);
     }
     if (moves) {
       __syncthreads(); // posQuery is used up
       beginPositions(next, posQuery, work.posQuery);
     }
+    step = next;
   }
 }
 

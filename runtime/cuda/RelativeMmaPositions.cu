@@ -58,8 +58,9 @@ __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, Gradi
   const Parts parts(w);
   const Walk walk(w, parts);
   const int h = walk.h;
-  T *stages = dynamicShared<T>(), *gradients = stages + 4 * kTileSize; // two pairs of tiles of q and k
-  T *queryBand = gradients + kScoresSize, *keyBand = queryBand + kWideBandSize, *posKey = keyBand + kWideBandSize;
+  const Place<T> stages = Place<T>::first(), gradients = stages + 4 * kTileSize; // two pairs of tiles of q and k
+  const Place<T> queryBand = gradients + kScoresSize, keyBand = queryBand + kWideBandSize,
+                 posKey = keyBand + kWideBandSize;
   const Share share;
   const int warp = share.warp; // owns 16 local rows
   const bool toKeys = work.posKey.data, toQueries = work.posQuery.data;
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, Gradi
   auto batchOf = [&](int step) { return walk.b + step / walk.tiles; };
   auto queryOf = [&](int step) { return (walk.firstTile + step % walk.tiles) * kSide; };
   auto begin = [&](int step) {
-    T *to = stages + step % 2 * 2 * kTileSize;
+    const Place<T> to = stages + step % 2 * 2 * kTileSize;
     copyTile(to, w.q, batchOf(step), h, queryOf(step), w.queries);
     copyTile(to + kTileSize, w.k, batchOf(step), h, queryOf(step) - walk.offset * kSide, w.keys);
   };
@@ -80,40 +81,43 @@ __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, Gradi
   }
   if (kMakesQueries && toKeys)
     copyDistances(posKey, work.posKey, h, firstDistance(walk.offset * kSide, 0, w.keys), w.queries + w.keys - 1);
-  clearQueryBand(queryBand);
-  clearKeyBand(keyBand);
+  clearQueryBand(queryBand.data);
+  clearKeyBand(keyBand.data);
   float dKey[8][4] = {}, dQuery[8][4] = {};
   for (int step = 0; step < steps; ++step) {
-    const T *q = stages + step % 2 * 2 * kTileSize, *k = q + kTileSize;
+    const Place<T> q = stages + step % 2 * 2 * kTileSize, k = q + kTileSize;
     waitForCopies();
     __syncthreads(); // this tile is there, and the one before is used up
     if (step + 1 < steps)
       begin(step + 1);
-    forGradients(gradients, [&](int i, int j, const Pack<T, 8> &several) {
+    forGradients(gradients.data, [&](int i, int j, const Pack<T, 8> &several) {
+      T *ofQuery = queryBand.data + i * kWideBandPitch + queryColumn(i, j);
+      T *ofKey = keyBand.data + j * kWideBandPitch + keyColumn(i, j);
 #pragma unroll
       for (int l = 0; l < 8; ++l) {
-        queryBand[i * kWideBandPitch + queryColumn(i, j + l)] = several.at[l];
-        keyBand[(j + l) * kWideBandPitch + keyColumn(i, j + l)] = several.at[l];
+        ofQuery[-l] = several.at[l];
+        ofKey[l * (kWideBandPitch - 1)] = several.at[l];
       }
     });
     __syncthreads();
     if (kMakesQueries) {
       float dq[4][4] = {};
       const int column = warp % 2 * 32;
-      addQueryGradient(dq, share, column, gradients, k, queryBand, toKeys ? posKey : nullptr);
-      storePart<T>(w.dq, batchOf(step), h, queryOf(step) + share.own, w.queries, column, dq, float(w.scale));
+      addQueryGradient(dq, share, column, gradients, k, queryBand, posKey, toKeys);
+      storePart<T>(w.dq, batchOf(step), h, queryOf(step) + share.own, w.queries, column, dq, float(w.scale),
+                   float(w.scale));
       __syncthreads();
     }
     if (step + 1 < steps)
       beginScores(step + 1);
     if (toKeys) // blocks of 16 queries that meet the warp's rows
       for (int block = max(0, warp - 8); block <= min(7, warp); ++block)
-        multiplyTurned<T, kWideBandPitch>(dKey, queryBand + block * 16 * kWideBandPitch + (warp - block) * 16,
-                                          q + block * 16 * kRowPitch, 16);
+        multiplyTurned<T, kWideBandPitch, 16>(dKey, queryBand + (block * 16 * kWideBandPitch + (warp - block) * 16),
+                                              q + block * 16 * kRowPitch);
     if (toQueries)
       for (int block = max(0, 7 - warp); block <= min(7, 15 - warp); ++block)
-        multiplyTurned<T, kWideBandPitch>(dQuery, keyBand + block * 16 * kWideBandPitch + (warp - 7 + block) * 16,
-                                          k + block * 16 * kRowPitch, 16);
+        multiplyTurned<T, kWideBandPitch, 16>(dQuery, keyBand + (block * 16 * kWideBandPitch + (warp - 7 + block) * 16),
+                                              k + block * 16 * kRowPitch);
   }
   if (toKeys)
     storePartial(partials + partialAt(w, parts, walk.part, walk.d, 0, h), dKey);

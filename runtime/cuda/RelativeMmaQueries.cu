@@ -12,14 +12,14 @@ __global__ void __launch_bounds__(kThreads, 1) gradQueries(RelativeWork work, Gr
   const AttentionWork &w = work.base;
   const int tiles = (w.queries + kSide - 1) / kSide;
   const int i0 = blockIdx.x % tiles * kSide, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
-  T *k = dynamicShared<T>(), *posKey = k + kTileSize, *gradients = posKey + kDistancesSize;
-  T *queryBand = gradients + kScoresSize;
+  const Place<T> k = Place<T>::first(), posKey = k + kTileSize, gradients = posKey + kDistancesSize;
+  const Place<T> queryBand = gradients + kScoresSize;
   const Share share;
   const int part = share.warp % 2 * 32;
   const bool toKeys = work.posKey.data;
   float dq[4][4] = {};
   if (toKeys)
-    clearQueryBand(queryBand);
+    clearQueryBand(queryBand.data);
   for (int j0 = 0; j0 < w.keys; j0 += kSide) {
     if (j0)
       __syncthreads(); // the tile before is used up
@@ -30,16 +30,17 @@ __global__ void __launch_bounds__(kThreads, 1) gradQueries(RelativeWork work, Gr
     waitForCopies();
     __syncthreads();
     if (toKeys) {
-      forGradients(gradients, [&](int i, int j, const Pack<T, 8> &several) {
+      forGradients(gradients.data, [&](int i, int j, const Pack<T, 8> &several) {
+        T *ofQuery = queryBand.data + i * kWideBandPitch + queryColumn(i, j);
 #pragma unroll
         for (int l = 0; l < 8; ++l)
-          queryBand[i * kWideBandPitch + queryColumn(i, j + l)] = several.at[l];
+          ofQuery[-l] = several.at[l];
       });
       __syncthreads();
     }
-    addQueryGradient(dq, share, part, gradients, k, queryBand, toKeys ? posKey : nullptr);
+    addQueryGradient(dq, share, part, gradients, k, queryBand, posKey, toKeys);
   }
-  storePart<T>(w.dq, b, h, i0 + share.own, w.queries, part, dq, float(w.scale));
+  storePart<T>(w.dq, b, h, i0 + share.own, w.queries, part, dq, float(w.scale), float(w.scale));
 }
 
 constexpr int kBytes = (kTileSize + kDistancesSize + kScoresSize + kWideBandSize) * 2;
