@@ -83,13 +83,18 @@ private:
     Attrs attrs{{"decay_end", bucket.decayEnd}};
     if (options_.stage() >= 1)
       attrs.set("ranks", int64_t(options_.ranks));
+    const bool rounds = options_.stage() == 0 && master;
+    if (rounds)
+      attrs.set("rounded", toString(bucket.dtype).str());
     Value *updated = b_.make(def, operands, std::move(attrs));
     if (options_.stage() == 1 || options_.stage() == 2) {
       Value *whole = master ? read(bucket, index, Role::Parameter).stored : trained.stored;
       zero::collective(b_, kAllGatherStart, {updated, whole}, options_, bucket.name + ".updated", zero::gatherAttrs(bucket));
     }
-    if (options_.stage() == 0 && master)
-      graph_.addOutput(zero::stateName(Role::Parameter, index), b_.cast(updated, bucket.dtype));
+    if (rounds) {
+      Op &op = *updated->op();
+      graph_.addOutput(zero::stateName(Role::Parameter, index), op.result(op.numResults() - 1));
+    }
   }
 
   /// What a rank stores, and the part of it that this rank updates: all at stage 0, else its slice.

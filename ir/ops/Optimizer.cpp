@@ -24,6 +24,13 @@ llvm::Expected<Types> inferOptimizer(const Op &op, unsigned states) {
     check.fail("attribute 'ranks': got " + llvm::Twine(ranks) + ", wanted at least 1");
   else if (end < 0 || end > elements)
     check.fail("attribute 'decay_end': got " + llvm::Twine(end) + ", wanted one in [0, " + llvm::Twine(elements) + "]");
+  if (op.attrs.has("rounded")) {
+    std::optional<DType> rounded = parseDType(check.text("rounded"));
+    if (rounded && isHalf(*rounded) && check.in(0).dtype == DType::F32)
+      types.emplace_back(*rounded, check.in(0).dims);
+    else
+      check.fail("attribute 'rounded': wanted bf16 or f16, of f32 parameters");
+  }
   return check.done(types);
 }
 
@@ -68,6 +75,8 @@ llvm::Expected<Tensors> evaluateOptimizer(const Op &op, TensorArgs in, unsigned 
   for (unsigned k = 0; k < states; ++k)
     if (in[2 + k])
       results.push_back(fromDoubles(dtype, in[0]->dims(), state[k]));
+  if (results.size() < op.numResults()) // of what is stored, not of what it was before that
+    results.push_back(fromDoubles(op.result(results.size())->type().dtype, in[0]->dims(), toDoubles(results[0])));
   return results;
 }
 

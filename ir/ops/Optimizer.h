@@ -3,7 +3,7 @@
 // operands (param, grad, state..., grad_scale, scalars), results (param, state...), attr decay_end:
 // elements from there on do not decay, unless the scalar kDecayAll says so. With attr ranks > 1 the arrays are slice r of a
 // bucket, r = the scalar kRank, and decay_end counts in the bucket: element i is its element r x n + i. With the scalar kSkipUpdate
-// nothing changes.
+// nothing changes. With attr rounded = "bf16" or "f16" the last result is the (updated) parameters in that type.
 // The reference computes in double and rounds once, at the end.
 #pragma once
 

@@ -146,6 +146,12 @@ private:
   /// Stage 0: 16-bit parameters are made of the updated master, all of them, of nothing else.
   Error checkRounding(int p, int index, int update) const {
     const plan::Command &c = plan_.programs(p).commands(index);
+    if (index == update && findAttr(c.attrs(), "rounded")) { // the update itself, beside what it updates
+      const plan::Ref &rounded = c.outputs(c.outputs_size() - 1);
+      if (c.outputs(0).buffer() == bucket_.master_buffer() && isAllOf(plan_, rounded) &&
+          rounded.buffer() == uint32_t(bucket_.parameter_buffer()))
+        return Error::success();
+    }
     bool right = index > update && c.inputs_size() == 1 && c.outputs_size() == 1 &&
                  !c.inputs(0).absent() && c.inputs(0).buffer() == bucket_.master_buffer() &&
                  isAllOf(plan_, c.inputs(0)) && isAllOf(plan_, c.outputs(0));

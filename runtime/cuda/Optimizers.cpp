@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // adamw, adam (param, grad, m, v, grad_scale, scalars){decay_end, ranks} and sgd (param, grad, momentum?, grad_scale,
 // scalars){decay_end, ranks} over flat arrays, in place, as on the host. Parameters and states are f32 or f64;
-// gradients of any float type.
+// gradients of any float type. With attribute rounded the last result is the updated parameters in 16 bits.
 #include "runtime/cuda/Optimizers.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/Launcher.h"
@@ -26,8 +26,12 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned states, bool requ
   }
   const Array &param = b.in[0];
   int64_t ranks, elements, decayEnd;
-  if (!(c.that(b.out.size() >= 1 + present && b.out.size() <= 1 + states,
-               "number of results: wanted param and the states") &&
+  const size_t rounded = c.has("rounded") ? 1 : 0;
+  if (!(c.that(b.out.size() >= 1 + present + rounded && b.out.size() <= 1 + states + rounded,
+               "number of results: wanted param, the states and what is rounded") &&
+        (!rounded || (c.that(byteSize(b.out.back().dtype) == 2 && isFloat(b.out.back().dtype),
+                             "rounded parameters: wanted bf16 or f16") &&
+                      c.dims(b.out.back(), param.dims) && c.contiguous(b.out.back()))) &&
         c.real(param) && checkFloat(c, b.in[1], "grad") && c.intAttr("decay_end", decayEnd) &&
         c.intAttr("ranks", ranks, 1) &&
         c.that(ranks >= 1 && !llvm::MulOverflow(param.numElements(), ranks, elements),
@@ -45,7 +49,7 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned states, bool requ
   for (unsigned i = 0; i < states; ++i)
     same.push_back({1 + i, 2 + i});
   for (auto [o, i] : same)
-    if (o < b.out.size() &&
+    if (o + rounded < b.out.size() &&
         !c.that((!b.out[o] && !b.in[i]) || sameArray(b.out[o], b.in[i]),
                 "result " + std::to_string(o) + ": wanted the memory of operand " + std::to_string(i)))
       return false;
@@ -56,7 +60,9 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned states, bool requ
   work.first = b.in[2].data, work.second = states > 1 ? b.in[3].data : nullptr;
   work.gradScale = b.in[2 + states].as<double>(), work.scalars = b.in[3 + states].as<double>();
   work.count = param.numElements(), work.decayEnd = decayEnd, work.sliced = ranks > 1;
-  work.wide = true;
+  if (rounded)
+    work.rounded = anyFloats(b.out.back());
+  work.wide = reinterpret_cast<uintptr_t>(work.rounded.data) % 8 == 0;
   for (unsigned i = 0; i < 2 + states; ++i)
     work.wide = work.wide && reinterpret_cast<uintptr_t>(b.in[i].data) % (4 * byteSize(b.in[i].dtype)) == 0;
   return true;

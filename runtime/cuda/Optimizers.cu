@@ -80,11 +80,19 @@ template <typename T> __device__ inline void storePack(T *to, const Pack<T, kEac
     __stcs(reinterpret_cast<Unit *>(to) + u, reinterpret_cast<const Unit *>(&pack)[u]);
 }
 
+template <typename T, typename P> __device__ inline void storeRounded(void *to, long long i, const Pack<P, kEach> &pack) {
+  Pack<T, kEach> rounded;
+#pragma unroll
+  for (int l = 0; l < kEach; ++l)
+    rounded.at[l] = narrow<T>(pack.at[l]);
+  *reinterpret_cast<Pack<T, kEach> *>(static_cast<T *>(to) + i) = rounded; // read by the next step: stays in the cache
+}
+
 /// The numbers of the step, worked out once a block.
 template <typename F> struct Numbers {
   F formula;
   long long cut; ///< elements before it decay
-  bool skip;     ///< nothing changes
+  bool skip;     ///< nothing changes, but parameters are rounded
 };
 template <typename F> __device__ inline void findNumbers(Numbers<F> &numbers, const OptimizerWork &w) {
   const long long first = w.sliced ? (long long)(w.scalars[kRank]) * w.count : 0; // element of the bucket
@@ -115,12 +123,18 @@ __global__ void __launch_bounds__(kThreads) updatePacks(OptimizerWork w) {
     findNumbers(shared, w);
   __syncthreads();
   const Numbers<Formula<P>> numbers = shared;
-  if (numbers.skip)
-    return;
   if (whole) {
+    if (!numbers.skip) {
 #pragma unroll
-    for (int l = 0; l < kEach; ++l)
-      numbers.formula.update(p.at[l], P(widen(g.at[l])), x.at[l], y.at[l], i + l < numbers.cut);
+      for (int l = 0; l < kEach; ++l)
+        numbers.formula.update(p.at[l], P(widen(g.at[l])), x.at[l], y.at[l], i + l < numbers.cut);
+    }
+    if (w.rounded.data && w.rounded.type == kBF16)
+      storeRounded<__nv_bfloat16>(w.rounded.data, i, p);
+    else if (w.rounded.data)
+      storeRounded<__half>(w.rounded.data, i, p);
+    if (numbers.skip)
+      return;
     storePack(param, p);
     if (w.first)
       storePack(a, x);
@@ -130,8 +144,11 @@ __global__ void __launch_bounds__(kThreads) updatePacks(OptimizerWork w) {
   }
   for (int l = 0; i + l < w.count; ++l) {
     P none = 0;
-    numbers.formula.update(param[l], P(widen(grad[l])), w.first ? a[l] : none, w.second ? b[l] : none,
-                           i + l < numbers.cut);
+    if (!numbers.skip)
+      numbers.formula.update(param[l], P(widen(grad[l])), w.first ? a[l] : none, w.second ? b[l] : none,
+                             i + l < numbers.cut);
+    if (w.rounded.data)
+      store(w.rounded, i + l, param[l]);
   }
 }
 
@@ -143,12 +160,16 @@ __global__ void __launch_bounds__(kThreads) updateEach(OptimizerWork w) {
     findNumbers(shared, w);
   __syncthreads();
   const long long i = blockIdx.x * (long long)(kThreads) + threadIdx.x;
-  if (i >= w.count || shared.skip)
+  if (i >= w.count)
     return;
   P none = 0, &x = w.first ? static_cast<P *>(w.first)[i] : none,
     &y = w.second ? static_cast<P *>(w.second)[i] : none;
-  shared.formula.update(static_cast<P *>(w.param)[i], P(widen(static_cast<const G *>(w.grad)[i])), x, y,
-                        i < shared.cut);
+  P &param = static_cast<P *>(w.param)[i];
+  if (!shared.skip)
+    shared.formula.update(param, P(widen(static_cast<const G *>(w.grad)[i])), x, y,
+                          i < shared.cut);
+  if (w.rounded.data)
+    store(w.rounded, i, param);
 }
 
 template <template <typename> class Formula, typename P, typename G>

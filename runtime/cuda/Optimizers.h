@@ -13,6 +13,7 @@ struct OptimizerWork {
   Optimizer kind;
   void *param, *first, *second; ///< states of the type of the parameters: m, v; momentum (null: none), -
   Element type;                 ///< f32 or f64
+  AnyFloats rounded; ///< a copy of the updated parameters in 16 bits, or null
   const void *grad;
   Element gradType;
   const double *gradScale, *scalars;

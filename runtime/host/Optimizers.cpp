@@ -2,7 +2,8 @@
 // adamw, adam (param, grad, m, v, grad_scale, scalars){decay_end} and sgd (param, grad, momentum?,
 // grad_scale, scalars){decay_end}: torch's formulas over flat arrays, in place, in one pass.
 // Elements [0, decay_end) decay, all of them if the scalar kDecayAll says so. With attribute ranks > 1 the arrays are slice
-// scalars[kRank] of a bucket in which decay_end counts. With scalars[kSkipUpdate] nothing changes.
+// scalars[kRank] of a bucket in which decay_end counts. With scalars[kSkipUpdate] nothing changes. With attribute rounded the last
+// result is a copy of the parameters, also then.
 #include "ir/plan/Scalars.h"
 #include "runtime/host/Rows.h"
 #include "runtime/host/Simd.h"
@@ -16,6 +17,7 @@ namespace {
 struct Decay {
   int64_t end = 0;
   bool sliced = false;
+  bool rounds = false; ///< the last result is a copy of the parameters in fewer bits
 };
 
 /// What the optimizers share: operands, and the cut at decay_end.
@@ -23,29 +25,31 @@ template <typename T> class Optimizer : public Kernel {
 public:
   Optimizer(const Binding &b, unsigned states, Decay decay)
       : param_(b.in[0].as<T>()), grad_(b.in[1].as<T>()), gradScale_(b.in[2 + states].as<double>()),
-        scalars_(b.in[3 + states].as<double>()), count_(b.in[0].numElements()),
-        decay_(decay) {}
+        scalars_(b.in[3 + states].as<double>()), rounded_(decay.rounds ? b.out.back().as<T>() : nullptr),
+        count_(b.in[0].numElements()), decay_(decay) {}
 
 protected:
   /// Calls update(begin, end, decay) for pieces with one weight decay.
   template <typename Update> void forPieces(Update update) {
-    if (scalars_[kSkipUpdate] != 0)
-      return;
+    const bool skip = scalars_[kSkipUpdate] != 0;
     double decay = scalars_[kWeightDecay];
     int64_t first = decay_.sliced ? int64_t(scalars_[kRank]) * count_ : 0; // element of the bucket
     int64_t cut = scalars_[kDecayAll] != 0 ? count_ : decay_.end - first;
     parallelFor(count_, 1 << 14, [&](int64_t begin, int64_t end, int) {
       int64_t middle = std::min(std::max(begin, cut), end);
-      if (begin < middle)
+      if (begin < middle && !skip)
         update(begin, middle, decay);
-      if (middle < end)
+      if (middle < end && !skip)
         update(middle, end, 0.0);
+      if (rounded_)
+        std::copy(param_ + begin, param_ + end, rounded_ + begin);
     });
   }
 
   T *param_;
   const T *grad_;
   const double *gradScale_, *scalars_;
+  T *rounded_; ///< a copy, which is rounded when the kernel has run; or null
   int64_t count_;
   Decay decay_;
 };
@@ -138,8 +142,11 @@ bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required,
   }
   const Array &param = b.in[0];
   int64_t ranks, elements;
-  if (!(c.that(b.out.size() >= 1 + present && b.out.size() <= 1 + states,
-               "number of results: wanted param and the states") &&
+  decay.rounds = c.has("rounded");
+  const size_t rounded = decay.rounds ? 1 : 0;
+  if (!(c.that(b.out.size() >= 1 + present + rounded && b.out.size() <= 1 + states + rounded,
+               "number of results: wanted param, the states and what is rounded") &&
+        (!rounded || (c.dims(b.out.back(), param.dims) && c.dtype(b.out.back(), param.dtype) && c.contiguous(b.out.back()))) &&
         c.real(param) && c.intAttr("decay_end", decay.end) && c.intAttr("ranks", ranks, 1) &&
         c.that(ranks >= 1 && !llvm::MulOverflow(param.numElements(), ranks, elements),
                "attribute ranks: wanted at least 1") &&
@@ -158,7 +165,7 @@ bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required,
   for (unsigned i = 0; i < states; ++i)
     same.push_back({1 + i, 2 + i});
   for (auto [o, i] : same)
-    if (o < b.out.size() && !c.that((!b.out[o] && !b.in[i]) || sameArray(b.out[o], b.in[i]),
+    if (o + rounded < b.out.size() && !c.that((!b.out[o] && !b.in[i]) || sameArray(b.out[o], b.in[i]),
                                     "result " + std::to_string(o) +
                                         ": wanted the memory of operand " + std::to_string(i)))
       return false;

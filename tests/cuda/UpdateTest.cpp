@@ -58,6 +58,14 @@ TEST_P(CudaUpdate, optimizers) {
         command.in.push_back(Tensor::splat(DType::F64, {}, 0.7));
         command.in.push_back(scalarsTensor(command.scalars));
         expectSame(command, param == DType::F64 ? 1e-12 : 1e-5);
+        for (DType rounded : {DType::BF16, DType::F16}) {
+          command.attrs.set("rounded", toString(rounded).str());
+          command.out.push_back(Type(rounded, {count}));
+          auto got = runByDevice(command);
+          ASSERT_TRUE(bool(got)) << llvm::toString(got.takeError());
+          EXPECT_TRUE(got->back() == fromDoubles(rounded, {count}, toDoubles(got->front()))) << kernel;
+          command.out.pop_back();
+        }
       }
 }
 
