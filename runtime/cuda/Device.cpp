@@ -17,6 +17,7 @@ public:
     if (blas_)
       cublasLtDestroy(blas_);
     cudaFree(fault_);
+    cudaFree(one_);
     for (cudaLibrary_t library : libraries_)
       cudaLibraryUnload(library);
   }
@@ -44,6 +45,11 @@ public:
     if (llvm::Error e = check(cublasLtCreate(&blas_), "cublasLtCreate"))
       return e;
     if (llvm::Error e = check(cudaMalloc(reinterpret_cast<void **>(&fault_), sizeof(FaultRecord)), "cudaMalloc"))
+      return e;
+    if (llvm::Error e = check(cudaMalloc(reinterpret_cast<void **>(&one_), sizeof(float)), "cudaMalloc"))
+      return e;
+    const float one = 1;
+    if (llvm::Error e = check(cudaMemcpy(one_, &one, sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy"))
       return e;
     return check(cudaMemset(fault_, 0, sizeof(FaultRecord)), "cudaMemset");
   }

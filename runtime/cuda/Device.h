@@ -32,6 +32,7 @@ public:
   llvm::StringRef name() const { return name_; } ///< "NVIDIA H200"
   cublasLtHandle_t blas() const { return blas_; }
   FaultRecord *fault() const { return fault_; } ///< device memory
+  const float *one() const { return one_; }     ///< 1, in device memory
   /// Of stream `stream` of a plan (Command.stream): its commands share it, for they run one after another.
   Scratch &scratch(unsigned stream) { return scratch_[stream]; }
 
@@ -57,6 +58,7 @@ protected:
   std::string name_;
   cublasLtHandle_t blas_ = nullptr;
   FaultRecord *fault_ = nullptr;
+  float *one_ = nullptr;
 
 private:
   struct Site {

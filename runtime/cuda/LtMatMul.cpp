@@ -74,7 +74,7 @@ std::string Problem::describe() const {
   os << batch << " x " << m << "x" << n << "x" << k << " of " << toString(in) << " in " << toString(out);
   os << ", a " << rowA << ":" << columnA << ":" << strideA << " b " << rowB << ":" << columnB << ":" << strideB << " y "
      << strideY;
-  os << (addsC ? " +c" : "") << (addsBias ? " +bias" : "") << (relu ? " relu" : "") << (tf32 ? " tf32" : "");
+  os << (addsC ? inPlace ? " +=" : " +c" : "") << (addsBias ? " +bias" : "") << (relu ? " relu" : "") << (tf32 ? " tf32" : "");
   os << ", aligned " << alignA << " " << alignB << " " << alignY;
   return text;
 }
@@ -104,6 +104,9 @@ llvm::Error LtProduct::open(const void *bias) {
                                                       : p.relu   ? CUBLASLT_EPILOGUE_RELU
                                                                  : CUBLASLT_EPILOGUE_DEFAULT))
     return error;
+  if (hidesFactors())
+    if (auto error = set(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE))
+      return error;
   if (p.addsBias) {
     if (auto error = set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t(dataType(p.in))))
       return error;
@@ -165,6 +168,7 @@ llvm::Expected<LtProduct> LtProduct::of(const Problem &problem, const void *bias
   LtProduct made;
   made.problem_ = problem;
   made.blas_ = device.blas();
+  made.one_ = device.one();
   llvm::Error error = made.open(bias);
   if (!error) {
     if (auto answers = made.algorithms(1))
@@ -178,7 +182,7 @@ llvm::Expected<LtProduct> LtProduct::of(const Problem &problem, const void *bias
 }
 
 LtProduct::LtProduct(LtProduct &&other)
-    : problem_(other.problem_), blas_(other.blas_), product_(std::exchange(other.product_, nullptr)),
+    : problem_(other.problem_), blas_(other.blas_), one_(other.one_), product_(std::exchange(other.product_, nullptr)),
       first_(std::exchange(other.first_, nullptr)), second_(std::exchange(other.second_, nullptr)),
       result_(std::exchange(other.result_, nullptr)), algorithm_(other.algorithm_) {}
 
@@ -196,6 +200,8 @@ llvm::Error LtProduct::run(const Operands &o, void *workspace, cudaStream_t stre
   const double wideOne = 1, wideBeta = beta;
   const void *alphaAt = wide ? static_cast<const void *>(&wideOne) : &one,
              *betaAt = wide ? static_cast<const void *>(&wideBeta) : &beta;
+  if (hidesFactors())
+    alphaAt = betaAt = one_;
   return check(cublasLtMatmul(blas_, product_, alphaAt, o.b, first_, o.a, second_, betaAt, problem_.addsC ? o.c : o.d,
                               result_, o.d, result_, &algorithm_, workspace, kProductWorkspace, stream),
                "cublasLtMatmul");

@@ -19,6 +19,7 @@ struct Problem {
   int64_t strideA = 0, strideB = 0, strideY = 0; ///< between batches
   DType in = DType::F32, out = DType::F32;       ///< bias is of type `in`, c and d of `out`
   bool addsC = false, addsBias = false, relu = false;
+  bool inPlace = false;                           ///< c is d
   bool tf32 = false;                              ///< products of f32 may be rounded to TF32
   unsigned alignA = 16, alignB = 16, alignY = 16; ///< bytes that divide the addresses of all that run as this problem
 
@@ -57,7 +58,11 @@ private:
   llvm::Error open(const void *bias);
 
   Problem problem_;
+  /// With c in d's place the library may round the product, and add it to memory: not with factors that it cannot see.
+  bool hidesFactors() const { return problem_.addsC && problem_.inPlace && byteSize(problem_.out) == 2; }
+
   cublasLtHandle_t blas_ = nullptr;
+  const float *one_ = nullptr; ///< device memory
   cublasLtMatmulDesc_t product_ = nullptr;
   cublasLtMatrixLayout_t first_ = nullptr, second_ = nullptr,
                          result_ = nullptr; ///< b, a, y: the library is column-major

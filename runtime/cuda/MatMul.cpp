@@ -117,6 +117,7 @@ llvm::Expected<LtProduct> productOf(Checked &all, Device &device, llvm::StringRe
   if (p.addsBias)
     all.c = all.y;
   p.addsC = p.addsC || p.addsBias;
+  p.inPlace = p.inPlace || p.addsBias;
   p.addsBias = p.relu = false;
   return LtProduct::of(p, nullptr, device, place);
 }
@@ -196,6 +197,7 @@ BoundKernel bindMatMul(const host::Binding &binding, Device &device) {
   p.rowB = b.strides[rb - (tb ? 1 : 2)], p.columnB = b.strides[rb - (tb ? 2 : 1)];
   p.in = a.dtype, p.out = y.dtype, p.tf32 = tf32 != 0;
   p.addsC = bool(all.c), p.addsBias = bool(bias), p.relu = act == "relu";
+  p.inPlace = all.c && all.c.data == y.data;
   all.beside.parts = {anyFloats(y), anyFloats(bias), anyFloats(all.c), y.numElements(), p.n};
   if (y.numElements() == 0 || p.k == 0) {
     all.beside.before = p.addsBias, all.beside.relu = p.relu;
