@@ -3,25 +3,14 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
-#include "passes/FusedBody.h"
+#include "passes/FusedGroup.h"
 #include "passes/Passes.h"
-#include "passes/RowForm.h"
 #include <queue>
 
 namespace shardc {
 namespace {
 
 constexpr unsigned kMaxOps = 48, kMaxInputs = 12, kMaxVisits = 4096;
-/// Blocks that share the rows of a sum of columns: two for each multiprocessor of the GPUs that plans are made for.
-constexpr int64_t kColumnParts = 264;
-
-struct Group {
-  llvm::SmallVector<Op *, 4> ops;     ///< in order
-  Dims dims;                          ///< what all of them go over
-  int64_t axis = -1;                  ///< rows begin there; -1: there are none
-  unsigned first = 0, last = 0;       ///< positions
-  unsigned due = 0;                   ///< position of the last one that others wait for
-};
 
 /// Grows groups along producer-consumer edges, in program order: pointwise ops, and ops over the same rows. A group stays
 /// convex: no path leaves it and comes back, so that one op can stand for it.
@@ -56,7 +45,7 @@ public:
       graph_.moveBefore(op, nullptr);
     for (auto &group : groups_)
       if (group)
-        group->axis < 0 ? emit(*group) : emitRows(*group);
+        emitGroup(graph_, *group);
     joinColumnSums(graph_);
   }
 
@@ -76,15 +65,15 @@ private:
         graph_.erase(&op);
   }
 
-  Group *groupOf(const Op *op) const {
+  FusedGroup *groupOf(const Op *op) const {
     auto found = index_.find(op);
     return found == index_.end() ? nullptr : groups_[found->second].get();
   }
 
   void place(Op &op) {
     unsigned own = groups_.size();
-    groups_.push_back(std::make_unique<Group>());
-    Group &group = *groups_.back();
+    groups_.push_back(std::make_unique<FusedGroup>());
+    FusedGroup &group = *groups_.back();
     group.ops.push_back(&op);
     group.first = group.last = group.due = position_[&op];
     if (const RowForm *form = formOf(op)) {
@@ -97,17 +86,17 @@ private:
     }
     index_[&op] = own;
     for (Value *operand : op.operands())
-      if (Group *other = operand ? groupOf(operand->op()) : nullptr)
+      if (FusedGroup *other = operand ? groupOf(operand->op()) : nullptr)
         tryMerge(own, *other);
   }
 
-  void tryMerge(unsigned own, Group &other) {
-    Group &group = *groups_[own];
+  void tryMerge(unsigned own, FusedGroup &other) {
+    FusedGroup &group = *groups_[own];
     if (&group == &other || other.ops[0]->phase != group.ops[0]->phase ||
         other.dims != group.dims || (group.axis >= 0 && other.axis >= 0 && group.axis != other.axis) ||
         group.ops.size() + other.ops.size() > kMaxOps)
       return;
-    Group merged = other;
+    FusedGroup merged = other;
     merged.ops.append(group.ops.begin(), group.ops.end());
     llvm::sort(merged.ops, [&](Op *a, Op *b) { return position_[a] < position_[b]; });
     merged.axis = std::max(group.axis, other.axis);
@@ -128,13 +117,8 @@ private:
     return found == forms_.end() ? nullptr : &found->second;
   }
 
-  RowKind kindOf(const Value *v) const {
-    const RowForm *form = formOf(*v->op());
-    return form ? form->results[v->index()] : RowKind::Element;
-  }
-
   /// Does every member read what another makes as the program of the group can give it?
-  bool fits(const Group &group) const {
+  bool fits(const FusedGroup &group) const {
     if (group.axis < 0)
       return true;
     llvm::DenseSet<const Op *> members(group.ops.begin(), group.ops.end());
@@ -152,32 +136,20 @@ private:
   }
 
   /// A sum over the elements of rows alone has a kernel that does it as well.
-  bool isPlain(const Group &group) const {
+  bool isPlain(const FusedGroup &group) const {
     const RowForm *form = formOf(*group.ops[0]);
     return group.ops.size() == 1 && form && group.ops[0]->attrs.has("axes") && !form->isColumns();
   }
 
-  llvm::SmallVector<FusedInput> inputsOf(const Group &group) const {
-    llvm::DenseSet<const Op *> members(group.ops.begin(), group.ops.end());
-    llvm::SmallVector<FusedInput> inputs;
-    for (Op *op : group.ops)
-      for (unsigned i = 0; i < op->numOperands(); ++i) {
-        FusedInput input = inputOf(*op, i);
-        if (input.value && !members.contains(input.value->op()) && !inlineNumber(input.value) && !llvm::is_contained(inputs, input))
-          inputs.push_back(input);
-      }
-    return inputs;
-  }
-
   /// Walks upwards from the group's inputs, other groups as one node each; false if it meets the group again.
-  bool convex(const Group &group) const {
+  bool convex(const FusedGroup &group) const {
     llvm::DenseSet<const Op *> members(group.ops.begin(), group.ops.end());
     llvm::DenseSet<const Op *> seen;
     llvm::SmallVector<const Op *> stack;
     auto push = [&](const Op *op) {
       if (!seen.insert(op).second)
         return;
-      const Group *other = groupOf(op);
+      const FusedGroup *other = groupOf(op);
       unsigned last = other ? other->last : position_.lookup(op);
       if (last > group.first || members.contains(op))
         stack.push_back(op);
@@ -190,12 +162,12 @@ private:
       const Op *op = stack.pop_back_val();
       if (members.contains(op) || visits > kMaxVisits)
         return false;
-      auto pushOperands = [&](const Op *member, const Group *own) {
+      auto pushOperands = [&](const Op *member, const FusedGroup *own) {
         for (Value *v : member->operands())
           if (v && (!own || groupOf(v->op()) != own))
             push(v->op());
       };
-      if (const Group *other = groupOf(op))
+      if (const FusedGroup *other = groupOf(op))
         for (const Op *member : other->ops)
           pushOperands(member, other);
       else
@@ -208,7 +180,7 @@ private:
   llvm::SmallVector<Op *> sorted() {
     llvm::DenseMap<const Op *, unsigned> waiting; // of a node: its first op, or the group's first op
     auto node = [&](const Op *op) -> const Op * {
-      const Group *group = groupOf(op);
+      const FusedGroup *group = groupOf(op);
       return group ? group->ops[0] : op;
     };
     auto priority = [&](const Op *n) { return groupOf(n) ? groupOf(n)->due : position_[n]; };
@@ -228,7 +200,7 @@ private:
     while (!ready.empty()) {
       Op *n = ready.top().second;
       ready.pop();
-      if (Group *group = groupOf(n))
+      if (FusedGroup *group = groupOf(n))
         order.append(group->ops.begin(), group->ops.end());
       else
         order.push_back(n);
@@ -240,102 +212,10 @@ private:
     return order;
   }
 
-  llvm::SmallVector<Value *> outputsOf(const Group &group) const {
-    llvm::DenseSet<const Op *> members(group.ops.begin(), group.ops.end());
-    llvm::SmallVector<Value *> outputs;
-    for (Op *op : group.ops)
-      for (unsigned i = 0; i < op->numResults(); ++i) {
-        Value *v = op->result(i);
-        if (graph_.isOutput(v) || llvm::any_of(v->uses(), [&](const Use &u) { return !members.contains(u.op); }))
-          outputs.push_back(v);
-      }
-    return outputs;
-  }
-
-  void replace(Value *v, Value *made) {
-    made->setBatchMajor(v->batchMajor());
-    std::string name = v->name().str();
-    graph_.replaceAllUses(v, made);
-    graph_.rename(v, "gone");
-    graph_.rename(made, name);
-  }
-
-  void emit(const Group &group) {
-    llvm::SmallVector<Value *> inputs, outputs = outputsOf(group);
-    for (FusedInput input : inputsOf(group))
-      inputs.push_back(input.value);
-    FusedBody body = writeBody(group.ops, inputs, outputs);
-    Op *last = group.ops.back();
-    Builder b(graph_, last);
-    b.stampLike(*last);
-    Op *fused =
-        b.make(kFused, inputs, {{"body", body.text}, {"outputs", body.outputs}, {"dims", Ints(group.dims)}})->op();
-    for (auto [i, v] : llvm::enumerate(outputs))
-      replace(v, fused->result(i));
-    for (Op *op : llvm::reverse(group.ops))
-      graph_.erase(op);
-  }
-
-  /// Blocks that share the rows. No array of the sums' type among the operands: none of them may take its place.
-  int64_t partsOf(const Group &group, llvm::ArrayRef<Value *> inputs) const {
-    const int64_t rows = numElements(llvm::ArrayRef(group.dims).take_front(group.axis));
-    int64_t parts = std::min(kColumnParts, (rows + 1) / 2);
-    auto clashes = [&](const Value *v) {
-      const Dims &dims = v->type().dims;
-      return !dims.empty() && dims[0] == parts && llvm::ArrayRef(dims).drop_front() == llvm::ArrayRef(group.dims).drop_front(group.axis);
-    };
-    while (parts > 1 && llvm::any_of(inputs, clashes))
-      --parts;
-    return parts;
-  }
-
-  void emitRows(const Group &group) {
-    llvm::SmallVector<Value *> outputs = outputsOf(group), values;
-    llvm::stable_sort(outputs, [&](Value *a, Value *b) { return order(a) < order(b); });
-    if (outputs.empty())
-      return;
-    Op *last = group.ops.back();
-    Builder b(graph_, last);
-    b.stampLike(*last);
-    llvm::SmallVector<FusedInput> inputs = inputsOf(group);
-    FusedBody body = writeBody(group.ops, inputs, outputs);
-    Dims perRow = group.dims;
-    std::fill(perRow.begin() + group.axis, perRow.end(), 1);
-    for (FusedInput input : inputs) {
-      Value *v = input.perRow ? b.reshape(input.value, perRow) : input.value;
-      v->setBatchMajor(input.value->batchMajor());
-      values.push_back(v);
-    }
-    Attrs attrs{{"body", body.text}, {"outputs", body.outputs}, {"dims", Ints(group.dims)}, {"axis", group.axis}};
-    if (kindOf(outputs.back()) == RowKind::Column)
-      attrs.set("parts", partsOf(group, values));
-    Op *fused = b.make(kFusedRows, values, std::move(attrs))->op();
-    for (auto [i, v] : llvm::enumerate(outputs)) {
-      Value *made = fused->result(i);
-      if (kindOf(v) == RowKind::Column)
-        finishColumns(b, v, made);
-      else
-        replace(v, b.reshape(made, v->type().dims));
-    }
-    for (Op *op : llvm::reverse(group.ops))
-      graph_.erase(op);
-  }
-
-  /// Elements first: they may take the place of an operand.
-  int order(const Value *v) const { return int(kindOf(v)) == int(RowKind::Row) ? 1 : kindOf(v) == RowKind::Element ? 0 : 2; }
-
-  void finishColumns(Builder &b, Value *v, Value *parts) {
-    ColumnTail tail = tailOf(v);
-    Value *sums = b.make(kColumnSums, {parts}, {{"dtypes", toString(tail.dtype).str()}});
-    replace(tail.last, b.reshape(sums, tail.last->type().dims));
-    for (Op *link : llvm::reverse(tail.chain))
-      graph_.erase(link);
-  }
-
   Graph &graph_;
   llvm::DenseMap<const Op *, unsigned> position_;
   llvm::DenseMap<const Op *, unsigned> index_;
-  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<std::unique_ptr<FusedGroup>> groups_;
   llvm::MapVector<Op *, RowForm> forms_;  ///< of ops over rows
   llvm::DenseSet<const Op *> tails_;      ///< what follows sums of columns, and goes with them
 };

@@ -12,8 +12,8 @@ constexpr size_t kMaxWords = 4000 / 8;
 
 class FusedRows final : public Kernel {
 public:
-  FusedRows(cudaKernel_t kernel, RowsLaunch launch)
-      : kernel_(kernel), words_(std::move(launch.words)), blocks_(launch.blocks), threads_(launch.layout.blockThreads()) {}
+  FusedRows(cudaKernel_t kernel, RowsLaunch launch, unsigned blocks)
+      : kernel_(kernel), words_(std::move(launch.words)), blocks_(blocks), threads_(launch.layout.blockThreads()) {}
 
   llvm::Error launch(cudaStream_t stream) override {
     cudaLaunchConfig_t config = {};
@@ -30,6 +30,15 @@ private:
   unsigned blocks_, threads_;
 };
 
+/// Blocks of the kernel that a multiprocessor holds; a guess where there is no device to ask.
+int64_t residentBlocks(cudaKernel_t kernel, const RowsLayout &layout) {
+  int blocks = 2;
+  if (kernel && cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<const void *>(kernel),
+                                                              int(layout.blockThreads()), 0) != cudaSuccess)
+    (void)cudaGetLastError();
+  return std::max(blocks, 1);
+}
+
 } // namespace
 
 BoundKernel bindFusedRows(const host::Binding &b, Device &device) {
@@ -39,13 +48,14 @@ BoundKernel bindFusedRows(const host::Binding &b, Device &device) {
   if (!readRowsProgram(b, c, program))
     return c.take();
   std::string wrong = checkFused(program.program);
-  if (!(c.that(wrong.empty(), "body: " + wrong) && layOutRows(b, c, program, device.multiprocessors(), launch) &&
+  if (!(c.that(wrong.empty(), "body: " + wrong) && layOutRows(b, c, program, launch) &&
         c.that(launch.words.size() <= kMaxWords, "number of operands: got too many for one kernel")))
     return c.take();
   auto kernel = device.compile(rowsSource(program, launch.layout), kRowsName);
   if (!kernel)
     return kernel.takeError();
-  return std::make_unique<FusedRows>(*kernel, std::move(launch));
+  const unsigned blocks = launch.blocks(device.multiprocessors() * residentBlocks(*kernel, launch.layout));
+  return std::make_unique<FusedRows>(*kernel, std::move(launch), blocks);
 }
 
 } // namespace shardc::cuda

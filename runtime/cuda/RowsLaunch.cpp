@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/RowsLaunch.h"
+#include "runtime/cuda/RowsPhases.h"
 #include "runtime/cuda/Walk.h"
 #include "runtime/host/Strided.h"
 
@@ -7,12 +8,15 @@ namespace shardc::cuda {
 namespace {
 
 constexpr unsigned kMaxWidth = 8;
-/// Threads of a row, and of a block: two blocks of a multiprocessor then have 80 registers a thread.
-constexpr int64_t kMostThreads = 256, kBlockThreads = 384;
-/// What a thread may keep of two packs of each operand: more bytes are then under way at a time.
-constexpr int64_t kKeptRegisters = 88;
-/// Blocks of a multiprocessor that work at a time, and one after the other.
-constexpr int64_t kBlocksEach = 4;
+/// Threads of a row, at most.
+constexpr int64_t kMostThreads = 384;
+/// The more packs of each operand a thread holds, the more bytes are under way at a time. Two blocks of a multiprocessor have so many
+/// threads each while what a thread keeps fits into so many registers: measured on H200.
+constexpr struct {
+  int64_t threads, registers;
+} kSpreads[] = {{384, 88}, {256, 128}};
+/// Up to here it is worth while to take even more packs.
+constexpr int64_t kFewRegisters = 64;
 /// Packs that a thread may hold of each operand.
 constexpr int64_t kMostPacks = 32;
 constexpr int64_t kMostRows = (int64_t(1) << 31) - 1;
@@ -25,7 +29,7 @@ class Layouter {
 public:
   Layouter(const host::Binding &b, const host::RowsProgram &program, RowsLaunch &to) : b_(b), p_(program), to_(to) {}
 
-  bool run(host::Checks &c, int multiprocessors) {
+  bool run(host::Checks &c) {
     used_.assign(b_.in.size(), false);
     for (size_t i = 0; i < p_.program.code.size(); ++i)
       if (p_.used[i] && p_.program.code[i].code == ScalarCode::Input)
@@ -49,12 +53,7 @@ public:
     if (!c.that(each <= kMostPacks, "rows: got too long ones for one kernel") ||
         !c.that(p_.rows <= kMostRows, "rows: got too many for one kernel"))
       return false;
-    if (packs >= 64 && 2 * each * registersOfPack() <= kKeptRegisters)
-      each *= 2;
-    layout.packs = unsigned(each);
-    layout.threads = unsigned(((packs + each - 1) / each + 31) / 32 * 32);
-    layout.whole = int64_t(layout.threads) * layout.packs * layout.width == p_.length;
-    chooseBlocks(multiprocessors);
+    spread(packs, each);
     for (size_t i = 0; i < b_.in.size(); ++i) {
       RowsOperand x{b_.in[i].dtype, !allZero(rowStrides_[i]), !allZero(columnStrides_[i])};
       if (x.rows)
@@ -70,26 +69,39 @@ public:
 private:
   /// Registers that a thread fills for one pack of everything.
   int64_t registersOfPack() const {
-    int64_t count = keptNumbers(p_) * int64_t(to_.layout.width);
+    int64_t count = RowsPhases(p_).keptNumbers() * int64_t(to_.layout.width);
     for (size_t i = 0; i < b_.in.size(); ++i)
       if (!allZero(columnStrides_[i]))
         count += int64_t(to_.layout.width) * byteSize(b_.in[i].dtype) / 4;
     return count;
   }
 
-  /// All blocks take as many turns, and few of them idle in the last. With sums of columns, block p is their part p.
-  void chooseBlocks(int multiprocessors) {
-    const int64_t most = std::max<int64_t>(1, kBlockThreads / to_.layout.threads);
-    const bool columns = llvm::is_contained(p_.kinds, RowKind::Column);
-    auto turns = [&](int64_t groups, int64_t blocks) { return (p_.rows + groups * blocks - 1) / (groups * blocks); };
+  /// Over at least `each` packs a thread.
+  void spread(int64_t packs, int64_t each) {
+    const int64_t registers = registersOfPack();
+    int64_t block = kSpreads[0].threads;
+    while (packs >= 64 * each && 2 * each * registers <= kFewRegisters)
+      each *= 2;
+    for (auto [threads, most] : kSpreads)
+      if (packs >= 64 * each && 2 * each * registers <= most) {
+        each *= 2;
+        block = threads;
+        break;
+      }
+    RowsLayout &layout = to_.layout;
+    layout.packs = unsigned(each);
+    layout.threads = unsigned(((packs + each - 1) / each + 31) / 32 * 32);
+    layout.whole = int64_t(layout.threads) * layout.packs * layout.width == p_.length;
+    to_.rows = p_.rows;
+    to_.parts = llvm::is_contained(p_.kinds, RowKind::Column) ? p_.parts : 0;
+    // Few blocks idle in their last turn.
+    const int64_t most = std::max<int64_t>(1, block / layout.threads);
+    auto slots = [&](int64_t groups) { return (p_.rows + groups * to_.parts - 1) / (groups * to_.parts) * groups; };
     int64_t groups = most;
-    if (columns)
-      for (int64_t g = most; g-- > (most + 1) / 2;)
-        if (turns(g, p_.parts) * g < turns(groups, p_.parts) * groups)
-          groups = g;
-    to_.layout.groups = unsigned(groups);
-    const int64_t each = turns(groups, multiprocessors * kBlocksEach);
-    to_.blocks = unsigned(columns ? p_.parts : (p_.rows + groups * each - 1) / (groups * each));
+    for (int64_t g = most; to_.parts && --g > most / 2;)
+      if (slots(g) < slots(groups))
+        groups = g;
+    layout.groups = unsigned(groups);
   }
 
   /// As many neighbours as the narrowest array has in 16 bytes, if all have so many side by side and all threads of a warp
@@ -165,8 +177,15 @@ private:
 
 } // namespace
 
-bool layOutRows(const host::Binding &b, host::Checks &c, const host::RowsProgram &program, int multiprocessors, RowsLaunch &to) {
-  return Layouter(b, program, to).run(c, multiprocessors);
+unsigned RowsLaunch::blocks(int64_t resident) const {
+  if (parts)
+    return unsigned(parts);
+  const int64_t turn = layout.groups * std::max<int64_t>(1, resident), turns = (rows + turn - 1) / turn;
+  return unsigned((rows + layout.groups * turns - 1) / (layout.groups * turns));
+}
+
+bool layOutRows(const host::Binding &b, host::Checks &c, const host::RowsProgram &program, RowsLaunch &to) {
+  return Layouter(b, program, to).run(c);
 }
 
 } // namespace shardc::cuda

@@ -4,6 +4,7 @@
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/FusedPrelude.h"
 #include "runtime/cuda/FusedText.h"
+#include "runtime/cuda/RowsPhases.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
@@ -33,9 +34,7 @@ FN unsigned quotient(unsigned n, u64 size, u64 magic) {
 class Writer {
 public:
   Writer(const host::RowsProgram &program, const RowsLayout &layout)
-      : p_(program), code_(program.program.code), layout_(layout), os_(text_) {
-    findLevels();
-  }
+      : p_(program), code_(program.program.code), phases_(program), layout_(layout), os_(text_) {}
 
   std::string run() {
     os_ << "// A fused group of shardc, over rows." << fusedPrelude() << kRowsPrelude;
@@ -49,7 +48,7 @@ public:
     os_ << "  for (; row < a.rows; row += (long long)gridDim.x * R) {\n";
     loads();
     declareKept();
-    for (unsigned level = 0; level <= lastLevel_; ++level)
+    for (unsigned level = 0; level <= phases_.last(); ++level)
       phase(level);
     os_ << "  }\n";
     columns();
@@ -57,71 +56,8 @@ public:
     return text_;
   }
 
-  unsigned keptNumbers() const {
-    unsigned count = 0;
-    for (size_t i = 0; i < code_.size(); ++i)
-      count += p_.used[i] && (kept_[i] || code_[i].code == ScalarCode::Keep || code_[i].code == ScalarCode::ColumnSum);
-    return count;
-  }
-
 private:
-  // When each register is known: after how many joins, one after the other, of the row.
-  void findLevels() {
-    levels_.assign(code_.size(), 0);
-    for (size_t i = 0; i < code_.size(); ++i) {
-      for (int16_t arg : code_[i].args)
-        if (arg >= 0)
-          levels_[i] = std::max(levels_[i], levels_[arg]);
-      levels_[i] += isJoin(i);
-      if (p_.used[i])
-        lastLevel_ = std::max(lastLevel_, levels_[i]);
-    }
-    computed_.assign(code_.size(), ~0u);
-    kept_.assign(code_.size(), false);
-    for (unsigned level = 0; level <= lastLevel_; ++level)
-      for (size_t i : neededAt(level))
-        if (computed_[i] == ~0u)
-          computed_[i] = level;
-        else if (!isCheap(i))
-          kept_[i] = true;
-  }
-
-  bool isJoin(size_t i) const { return code_[i].code == ScalarCode::RowSum || code_[i].code == ScalarCode::RowMax; }
   bool isElement(size_t i) const { return p_.kinds[i] == RowKind::Element; }
-  /// Computed again rather than kept from one phase to the next.
-  bool isCheap(size_t i) const {
-    const ScalarInstr &instr = code_[i];
-    return instr.code == ScalarCode::Input ||
-           (instr.code == ScalarCode::Convert && code_[instr.args[0]].code == ScalarCode::Input && isFloat(instr.dtype));
-  }
-
-  /// Elements that the loop of a phase computes or takes from an earlier one: what joins, sums of columns and results want
-  /// then, with all that leads there.
-  std::vector<size_t> neededAt(unsigned level) const {
-    std::vector<bool> needed(code_.size(), false);
-    auto want = [&](int16_t reg) {
-      if (isElement(reg))
-        needed[reg] = true;
-    };
-    for (size_t i = 0; i < code_.size(); ++i)
-      if (p_.used[i] && (isJoin(i) || code_[i].code == ScalarCode::ColumnSum) && levels_[code_[i].args[0]] == level)
-        want(code_[i].args[0]);
-    for (int16_t output : p_.program.outputs)
-      if (levels_[output] == level)
-        want(output);
-    std::vector<size_t> list;
-    for (size_t i = code_.size(); i-- > 0;) {
-      if (!needed[i])
-        continue;
-      list.push_back(i);
-      bool isThere = !isCheap(i) && !computed_.empty() && computed_[i] < level;
-      for (int16_t arg : code_[i].args)
-        if (arg >= 0 && !isThere)
-          want(arg);
-    }
-    std::reverse(list.begin(), list.end());
-    return list;
-  }
 
   void arguments() {
     os_ << "struct Arguments {\n";
@@ -205,7 +141,7 @@ private:
       if (code_[i].code == ScalarCode::ColumnSum)
         os_ << "  " << registerType(code_[i].dtype) << " s" << i << "[P][W] = {};\n";
     }
-    if (lastLevel_ > 0 && layout_.threads > 32)
+    if (phases_.last() > 0 && layout_.threads > 32)
       os_ << "  __shared__ double room[2][R][" << layout_.threads / 32 << "][" << mostJoins() << "];\n  int half = 0;\n";
     if (keeps)
       os_ << "  const u64 seed = (u64)a.scalars[" << unsigned(kSeed) << "], shard = (u64)a.scalars[" << unsigned(kShardIndex)
@@ -244,7 +180,7 @@ private:
 
   void declareKept() {
     for (size_t i = 0; i < code_.size(); ++i)
-      if (p_.used[i] && isElement(i) && kept_[i] && code_[i].code != ScalarCode::Keep)
+      if (p_.used[i] && isElement(i) && phases_.isKept(i) && code_[i].code != ScalarCode::Keep)
         os_ << "    " << registerType(code_[i].dtype) << " k" << i << "[P][W];\n";
     for (size_t i = 0; i < code_.size(); ++i) {
       const ScalarInstr &instr = code_[i];
@@ -273,10 +209,10 @@ private:
 
   unsigned mostJoins() const {
     unsigned most = 0;
-    for (unsigned level = 0; level <= lastLevel_; ++level) {
+    for (unsigned level = 0; level <= phases_.last(); ++level) {
       unsigned count = 0;
       for (size_t i = 0; i < code_.size(); ++i)
-        count += p_.used[i] && isJoin(i) && levels_[i] == level;
+        count += p_.used[i] && phases_.isJoin(i) && phases_.level(i) == level;
       most = std::max(most, count);
     }
     return most;
@@ -287,16 +223,16 @@ private:
     if (level > 0)
       join(level);
     for (size_t i = 0; i < code_.size(); ++i)
-      if (p_.used[i] && p_.kinds[i] == RowKind::Row && !isJoin(i) && levels_[i] == level)
+      if (p_.used[i] && p_.kinds[i] == RowKind::Row && !phases_.isJoin(i) && phases_.level(i) == level)
         os_ << "    const " << registerType(code_[i].dtype) << " r" << i << " = " << valueOf(i) << ";\n";
     for (size_t o = 0; o < p_.program.outputs.size(); ++o)
-      if (const int16_t reg = p_.program.outputs[o]; p_.kinds[reg] == RowKind::Row && levels_[reg] == level)
+      if (const int16_t reg = p_.program.outputs[o]; p_.kinds[reg] == RowKind::Row && phases_.level(reg) == level)
         os_ << "    if (lane == 0)\n      put(((" << storedType(code_[reg].dtype) << " *)a.out" << o << ")[row], r" << reg << ");\n";
-    const std::vector<size_t> needed = neededAt(level);
+    const std::vector<size_t> needed = phases_.neededAt(level);
     if (needed.empty())
       return;
     for (size_t i = 0; i < code_.size(); ++i)
-      if (p_.used[i] && isJoin(i) && levels_[code_[i].args[0]] == level && levels_[i] == level + 1)
+      if (p_.used[i] && phases_.isJoin(i) && phases_.level(code_[i].args[0]) == level && phases_.level(i) == level + 1)
         os_ << "    " << registerType(code_[i].dtype) << " j" << i << " = "
             << literal(code_[i].dtype, code_[i].code == ScalarCode::RowMax ? -INFINITY : 0) << ";\n";
     os_ << "#pragma unroll\n    for (int p = 0; p < P; ++p) " << ifThere() << "{\n";
@@ -316,26 +252,26 @@ private:
 
   bool leavesAt(size_t o, unsigned level) const {
     const int16_t reg = p_.program.outputs[o];
-    return isElement(reg) && levels_[reg] == level;
+    return isElement(reg) && phases_.level(reg) == level;
   }
 
   void element(size_t i, unsigned level) {
     std::string n = llvm::utostr(i);
-    const bool isThere = kept_[i] && computed_[i] < level && code_[i].code != ScalarCode::Keep;
+    const bool isThere = phases_.isKept(i) && phases_.firstOf(i) < level && code_[i].code != ScalarCode::Keep;
     os_ << "        const " << registerType(code_[i].dtype) << " r" << n << " = " << (isThere ? "k" + n + "[p][l]" : valueOf(i)) << ";\n";
-    if (kept_[i] && computed_[i] == level && code_[i].code != ScalarCode::Keep)
+    if (phases_.isKept(i) && phases_.firstOf(i) == level && code_[i].code != ScalarCode::Keep)
       os_ << "        k" << n << "[p][l] = r" << n << ";\n";
     for (size_t j = 0; j < code_.size(); ++j) {
-      if (!p_.used[j] || code_[j].args[0] != int16_t(i) || levels_[i] != level)
+      if (!p_.used[j] || code_[j].args[0] != int16_t(i) || phases_.level(i) != level)
         continue;
-      if (isJoin(j))
+      if (phases_.isJoin(j))
         os_ << "        j" << j << " = joined<" << (code_[j].code == ScalarCode::RowMax ? "true" : "false") << ">(j" << j << ", "
             << argument(j) << ");\n";
       else if (code_[j].code == ScalarCode::ColumnSum)
         os_ << "        s" << j << "[p][l] = add(s" << j << "[p][l], " << argument(j) << ");\n";
     }
     for (size_t o = 0; o < p_.program.outputs.size(); ++o)
-      if (p_.program.outputs[o] == int16_t(i) && levels_[i] == level)
+      if (p_.program.outputs[o] == int16_t(i) && phases_.level(i) == level)
         os_ << "        put(y" << o << ".at[l], r" << n << ");\n";
   }
   std::string argument(size_t j) const { return "r" + llvm::utostr(code_[j].args[0]); }
@@ -345,7 +281,7 @@ private:
     std::string write, read;
     llvm::raw_string_ostream writes(write), reads(read);
     for (size_t i = 0; i < code_.size(); ++i) {
-      if (!p_.used[i] || !isJoin(i) || levels_[i] != level)
+      if (!p_.used[i] || !phases_.isJoin(i) || phases_.level(i) != level)
         continue;
       const char *kind = code_[i].code == ScalarCode::RowMax ? "<true>" : "<false>";
       const char *type = registerType(code_[i].dtype);
@@ -392,17 +328,13 @@ private:
 
   const host::RowsProgram &p_;
   const std::vector<ScalarInstr> &code_;
+  const RowsPhases phases_;
   const RowsLayout &layout_;
-  std::vector<unsigned> levels_, computed_; ///< by register; computed_: the phase that computes it first
-  std::vector<bool> kept_;                  ///< elements that later phases take from registers
-  unsigned lastLevel_ = 0;
   std::string text_;
   llvm::raw_string_ostream os_;
 };
 
 } // namespace
-
-unsigned keptNumbers(const host::RowsProgram &program) { return Writer(program, RowsLayout()).keptNumbers(); }
 
 std::string rowsSource(const host::RowsProgram &program, const RowsLayout &layout) { return Writer(program, layout).run(); }
 

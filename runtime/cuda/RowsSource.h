@@ -33,9 +33,6 @@ struct RowsLayout {
 ///   for each input that depends on rows its `rowRank` strides, innermost first; for each that depends on columns its
 ///   `columnRank` strides, innermost first (that in packs).
 constexpr const char *kRowsName = "rows";
-/// How many numbers a thread keeps for each of its elements while it works on a row: what one phase hands to the next, and sums of
-/// columns. Operands come on top.
-unsigned keptNumbers(const host::RowsProgram &program);
 /// Deterministic: the same arguments give the same text. Requires: the program passed readRowsProgram and checkFused.
 std::string rowsSource(const host::RowsProgram &program, const RowsLayout &layout);
 
