@@ -14,9 +14,9 @@ constexpr int64_t kMostThreads = 384;
 /// threads each while what a thread keeps fits into so many registers: measured on H200.
 constexpr struct {
   int64_t threads, registers;
-} kSpreads[] = {{384, 88}, {256, 128}};
-/// Up to here it is worth while to take even more packs.
-constexpr int64_t kFewRegisters = 64;
+} kSpreads[] = {{384, 84}, {256, 128}};
+/// More than two packs pay where a thread keeps nothing but operands, in so few registers, and never more than four.
+constexpr int64_t kFewRegisters = 64, kManyPacks = 4;
 /// Packs that a thread may hold of each operand.
 constexpr int64_t kMostPacks = 32;
 constexpr int64_t kMostRows = (int64_t(1) << 31) - 1;
@@ -80,10 +80,11 @@ private:
   void spread(int64_t packs, int64_t each) {
     const int64_t registers = registersOfPack();
     int64_t block = kSpreads[0].threads;
-    while (packs >= 64 * each && 2 * each * registers <= kFewRegisters)
+    const auto fits = [&](int64_t most) { return each < kManyPacks && packs >= 64 * each && 2 * each * registers <= most; };
+    while (RowsPhases(p_).keptNumbers() == 0 && fits(kFewRegisters))
       each *= 2;
     for (auto [threads, most] : kSpreads)
-      if (packs >= 64 * each && 2 * each * registers <= most) {
+      if (fits(most)) {
         each *= 2;
         block = threads;
         break;
