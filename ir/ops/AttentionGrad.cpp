@@ -8,9 +8,9 @@
 // With dropout m: dv = (p m)^T dout and dp = m (dout v^T).
 #include "ir/base/Error.h"
 #include "ir/base/Movement.h"
+#include "ir/base/Workspace.h"
 #include "ir/ops/AttentionDims.h"
 #include "ir/ops/Reference.h"
-#include "ir/plan/Workspace.h"
 #include <cmath>
 
 namespace shardc {

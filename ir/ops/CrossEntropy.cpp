@@ -3,10 +3,10 @@
 // `ignore_index` count for nothing. `correct` is the number of kept rows whose largest logit (the
 // first of equal ones) is the label's; lse is each row's logarithm of the sum of exponentials.
 #include "ir/base/Error.h"
+#include "ir/base/Workspace.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
-#include "ir/plan/Workspace.h"
 #include <cmath>
 
 namespace shardc {

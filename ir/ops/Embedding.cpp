@@ -2,10 +2,10 @@
 // Rows of a table by id (negative ids count from the end), and its gradient, which adds rows up by
 // id, in the order of the ids: the same sum in every run. wide = 1 leaves the sums of 16-bit rows unrounded, f32.
 #include "ir/base/Movement.h"
+#include "ir/base/Workspace.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
-#include "ir/plan/Workspace.h"
 
 namespace shardc {
 namespace {

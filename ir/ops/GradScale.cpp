@@ -5,10 +5,10 @@
 //   scale = 1 / count * min(1, max_norm / (norm + 1e-6))   (the last factor only if max_norm > 0)
 // The sums of squares are f64 arrays of any dims, added in their order.
 // As torch's clip_grad_norm_; a count of 0 gives 0 for both.
+#include "ir/base/Workspace.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
 #include "ir/ops/StepScalars.h"
-#include "ir/plan/Workspace.h"
 #include <cmath>
 
 namespace shardc {

@@ -3,10 +3,10 @@
 // (batch) dims broadcast. bias[n] is one number a column, of a's type; c has y's dims and type, and y may take its
 // memory. act: "relu", or none. wide = 1 leaves the sums over 16-bit operands unrounded, f32; tf32 = 1: a and b of
 // f32 are rounded to 10 bits behind the leading one.
+#include "ir/base/Workspace.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"
-#include "ir/plan/Workspace.h"
 
 namespace shardc {
 namespace {

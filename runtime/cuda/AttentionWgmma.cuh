@@ -4,7 +4,7 @@
 // the next while it computes.
 #pragma once
 
-#include "ir/plan/Workspace.h"
+#include "ir/base/Workspace.h"
 #include "runtime/cuda/AttentionMma.cuh"
 #include "runtime/cuda/Tma.cuh"
 #include "runtime/cuda/Wgmma.cuh"

@@ -3,7 +3,7 @@
 // cross_entropy_grad(dsum, logits, labels, lse){ignore_index} -> dlogits. 16-bit logits have f32 (or 16-bit) sums and
 // lse.
 #include "runtime/cuda/CrossEntropy.h"
-#include "ir/plan/Workspace.h"
+#include "ir/base/Workspace.h"
 #include "runtime/cuda/Launcher.h"
 
 namespace shardc::cuda {

@@ -3,7 +3,7 @@
 // sorted positions. A run of equal ids inside one piece is finished there; one that crosses pieces leaves partial sums,
 // which are added in order.
 #include "runtime/cuda/Embedding.h"
-#include "ir/plan/Workspace.h"
+#include "ir/base/Workspace.h"
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Numbers.cuh"
 #include "runtime/cuda/SortPairs.h"

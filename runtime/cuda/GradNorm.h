@@ -2,7 +2,7 @@
 // What GradNorm.cpp hands to GradNorm.cu. Read by nvcc too: no LLVM header.
 #pragma once
 
-#include "ir/plan/Workspace.h"
+#include "ir/base/Workspace.h"
 #include "runtime/cuda/Element.h"
 #include <cuda_runtime_api.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/base/DType.h"
-#include "ir/plan/Workspace.h"
+#include "ir/base/Workspace.h"
 #include "runtime/cuda/Device.h"
 #include <string>
 #include <vector>
