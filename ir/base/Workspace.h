@@ -19,7 +19,7 @@ constexpr int64_t squaresWorkspace(int64_t elements) {
 constexpr int64_t lossWorkspace(int64_t rows) { return 16 * rows; }
 
 /// Attention by blocks that stay with a head and a tile of so many rows, about `blocks` of them: into how many chunks the
-/// batches are cut. They decide the order of sums over batches.
+/// batches are cut.
 constexpr int64_t kAttentionRows = 128, kAttentionBlocks = 132;
 constexpr int64_t attentionChunks(int64_t batch, int64_t heads, int64_t rows, int64_t blocks) {
   const int64_t tiles = heads * ((rows + kAttentionRows - 1) / kAttentionRows), most = tiles ? blocks / tiles : 1;
@@ -29,11 +29,14 @@ constexpr int64_t attentionChunks(int64_t batch, int64_t heads, int64_t rows, in
 constexpr int64_t attentionSumsWorkspace(int64_t batch, int64_t heads, int64_t queries, int64_t sumBytes) {
   return (batch * heads * queries * sumBytes + 255) / 256 * 256;
 }
-/// With heads of 64 16-bit elements: nothing but what a bias's gradient that is a sum over batches wants.
+/// With heads of 64 16-bit elements: those where a head is more than a tile, and behind them all gradients of scores if
+/// that of the bias is a sum of them.
+constexpr int64_t attentionTileSums(int64_t batch, int64_t heads, int64_t queries, int64_t keys) {
+  const bool one = queries <= kAttentionRows && keys <= kAttentionRows;
+  return one ? 0 : attentionSumsWorkspace(batch, heads, queries, 4);
+}
 constexpr int64_t attentionTileWorkspace(int64_t batch, int64_t heads, int64_t queries, int64_t keys, bool biasSum) {
-  if (queries <= kAttentionRows && keys <= kAttentionRows)
-    return biasSum ? 4 * attentionChunks(batch, heads, queries, kAttentionBlocks) * heads * queries * keys : 0;
-  return attentionSumsWorkspace(batch, heads, queries, 4) + (biasSum ? 2 * batch * heads * queries * keys : 0);
+  return attentionTileSums(batch, heads, queries, keys) + (biasSum ? 2 * batch * heads * queries * keys : 0);
 }
 
 /// Of the gradient of a table's rows: the ids, sorted, and sums of runs that reach over `kIdsPerPiece` sorted ids, in up to

@@ -108,7 +108,7 @@ int64_t workspace(const Op &op) {
     Dims dims(4 - own.size(), 1);
     dims.append(own.begin(), own.end());
     const Dims scores = d.scores();
-    biasSum = dims[0] != scores[0] || dims[1] != scores[1] || scores[0] == 1;
+    biasSum = dims[0] != scores[0] || dims[1] != scores[1];
     everyRow = dims[2] == scores[2] && dims[3] == scores[3];
   }
   const bool narrow = byteSize(q.dtype) == 2 && d.depth == d.valueDepth;

@@ -6,35 +6,34 @@
 namespace shardc::cuda {
 namespace {
 
-/// f(an element, are probabilities dropped?, what becomes of the gradients of scores)
-template <typename F> cudaError_t withScores(const AttentionWork &w, F f) {
+/// f(an element, are probabilities dropped?, is the gradient of scores stored?)
+template <typename F> cudaError_t withVariant(const AttentionWork &w, F f) {
   return withDrops(w, [&](auto type, auto drops) {
-    return w.dbias.array.data ? f(type, drops, std::integral_constant<Scores, Scores::Stored>())
-                              : f(type, drops, std::integral_constant<Scores, Scores::Dropped>());
+    return w.dbias.array.data ? f(type, drops, std::true_type()) : f(type, drops, std::false_type());
   });
 }
 
 } // namespace
 
 cudaError_t prepareAttentionGradWgMany(const AttentionWork &w) {
-  return withScores(w, [&](auto type, auto drops, auto scores) {
+  return withVariant(w, [&](auto type, auto drops, auto stores) {
     using T = decltype(type);
     constexpr bool kDrops = decltype(drops)::value;
-    const cudaError_t code = allowShared(gradWgmma<T, Makes::Queries, decltype(scores)::value, kDrops>);
-    return code == cudaSuccess ? allowShared(gradWgmma<T, Makes::Keys, Scores::Dropped, kDrops>) : code;
+    const cudaError_t code = allowShared(gradWgmma<T, Makes::Queries, decltype(stores)::value, kDrops>);
+    return code == cudaSuccess ? allowShared(gradWgmma<T, Makes::Keys, false, kDrops>) : code;
   });
 }
 
 cudaError_t enqueueAttentionGradWgMany(const AttentionWork &w, const GradMaps &maps, float *sums, cudaStream_t stream) {
-  return withScores(w, [&](auto type, auto drops, auto scores) {
+  return withVariant(w, [&](auto type, auto drops, auto stores) {
     using T = decltype(type);
     constexpr bool kDrops = decltype(drops)::value;
     auto gridOf = [&](int rows) { return dim3(w.heads * chunksFor(w, rows), blocksFor(rows, kWgRows)); };
-    const cudaError_t code = enqueue(gradWgmma<T, Makes::Queries, decltype(scores)::value, kDrops>, gridOf(w.queries),
+    const cudaError_t code = enqueue(gradWgmma<T, Makes::Queries, decltype(stores)::value, kDrops>, gridOf(w.queries),
                                      kGradThreads, gradShared(w), stream, w, maps, chunksFor(w, w.queries), sums);
     return code != cudaSuccess ? code
-                               : enqueue(gradWgmma<T, Makes::Keys, Scores::Dropped, kDrops>, gridOf(w.keys),
-                                         kGradThreads, gradShared(w), stream, w, maps, chunksFor(w, w.keys), sums);
+                               : enqueue(gradWgmma<T, Makes::Keys, false, kDrops>, gridOf(w.keys), kGradThreads,
+                                         gradShared(w), stream, w, maps, chunksFor(w, w.keys), sums);
   });
 }
 

@@ -18,9 +18,6 @@ constexpr int kGradBarriers = kGradParts + 2 * kWgRows * 4, kGradBias = kGradBar
 /// What a kernel makes: all, where a head is one tile: then each probability is computed once, and the sum of dout out
 /// of a row is that of p dp; or dq of 128 queries, or dk and dv of 128 keys.
 enum class Makes { All, Queries, Keys };
-/// What becomes of the gradient of the scores: stored as w.dbias says, or summed over the batches of a chunk.
-enum class Scores { Dropped, Stored, Summed };
-
 struct GradMaps {
   CUtensorMap q, k, v, dout, dq, dk, dv;
 };
@@ -41,9 +38,9 @@ template <typename T> __device__ inline float rowDelta(const AttentionWork &w, i
   return quadJoin(sum, Plus());
 }
 
-/// Blocks: heads x chunks, tiles of what it makes. `sums` has for Scores::Summed the sums of each block [Sq, Sk]; for
-/// many tiles the sums of dout out [B, H, Sq], which Makes::Queries leaves there.
-template <typename T, Makes kMakes, Scores kGradients, bool kDrops>
+/// Blocks: heads x chunks, tiles of what it makes. kStores: the gradient of the scores is left as w.dbias says. `sums`
+/// has, for many tiles, the sums of dout out [B, H, Sq], which Makes::Queries leaves there.
+template <typename T, Makes kMakes, bool kStores, bool kDrops>
 __global__ void __launch_bounds__(kGradThreads, 1)
     gradWgmma(const __grid_constant__ AttentionWork w, const __grid_constant__ GradMaps maps, int chunks, float *sums) {
   constexpr bool kAll = kMakes == Makes::All;
@@ -81,7 +78,7 @@ __global__ void __launch_bounds__(kGradThreads, 1)
   auto beginBias = [&](int item) {
     copyBias<T>(bias, w, batchOf(item), h, queryOf(item) + queryHalf * 64, keyOf(item) + keyHalf * 64);
   };
-  const bool biasStays = kGradients == Scores::Summed || (w.bias.strides[0] == 0 && tiles == 1);
+  const bool biasStays = w.bias.strides[0] == 0 && tiles == 1;
   if (items <= 0)
     return;
   if (threadIdx.x == 0) {
@@ -94,7 +91,6 @@ __global__ void __launch_bounds__(kGradThreads, 1)
     waitForCopies();
   }
   __syncthreads();
-  float total[kGradients == Scores::Summed ? kGradBlocks : 1][4] = {};
   float x[8][4], dq[4][4], delta[2];
   for (int item = 0; item < items; ++item) {
     const int b = batchOf(item), firstKey = keyOf(item) + keyHalf * 64, row = queryOf(item) + rowOfWarp + lane / 4;
@@ -224,15 +220,9 @@ __global__ void __launch_bounds__(kGradThreads, 1)
     if (kMakes != Makes::Queries)
       keepTile<T>(weights + place, p);
     keepTile<T>(gradients + place, ds);
-    if (kGradients != Scores::Dropped && hides && w.maskAdds)
+    if (kStores && hides && w.maskAdds)
       hide();
-    if constexpr (kGradients == Scores::Summed) {
-#pragma unroll
-      for (int n = 0; n < kGradBlocks; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          total[n][e] += ds[n][e];
-    } else if constexpr (kGradients == Scores::Stored) {
+    if constexpr (kStores) {
       const long long *s = w.dbias.strides;
       const float one[2] = {1, 1};
       const int top = row - lane / 4;
@@ -292,20 +282,6 @@ __global__ void __launch_bounds__(kGradThreads, 1)
       commitStores();
     }
     __syncwarp();
-  }
-  if constexpr (kGradients == Scores::Summed) {
-    float *to = sums + (long long)(blockIdx.x) * w.queries * w.keys;
-#pragma unroll
-    for (int n = 0; n < kGradBlocks; ++n)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int i = rowOfWarp + lane / 4 + 8 * half, j = keyHalf * 64 + n * 8 + lane % 4 * 2;
-        float *at = to + i * w.keys + j;
-        if (i < w.queries && j < w.keys)
-          at[0] = total[n][2 * half];
-        if (i < w.queries && j + 1 < w.keys)
-          at[1] = total[n][2 * half + 1];
-      }
   }
   if (threadIdx.x == 0)
     waitForStores();
