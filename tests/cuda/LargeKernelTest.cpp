@@ -264,7 +264,7 @@ TEST(LargeKernels, overRows) {
     expectLikeHost(overRows({x({rows, 1}), x(dims, 2), x({}, 3)}, dims, 1, 7), slack, scalars);
   }
   const Dims dims{6, 50, 16, 64};
-  for (int64_t axis : {1, 2, 3})
+  for (int64_t axis : {2, 3})
     expectLikeHost(overRows({{randomFloats(dims), {0, 2, 1, 3}}, x({16, 1}, 2), {randomFloats(dims, 3), {3, 1, 2, 0}, 2}}, dims, axis, 3), 50,
                    scalars);
 }

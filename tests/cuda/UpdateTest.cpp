@@ -58,6 +58,8 @@ TEST_P(CudaUpdate, optimizers) {
         command.in.push_back(Tensor::splat(DType::F64, {}, 0.7));
         command.in.push_back(scalarsTensor(command.scalars));
         expectSame(command, param == DType::F64 ? 1e-12 : 1e-5);
+        if (param != DType::F32) // what plans round is an f32 master
+          continue;
         for (DType rounded : {DType::BF16, DType::F16}) {
           command.attrs.set("rounded", toString(rounded).str());
           command.out.push_back(Type(rounded, {count}));
