@@ -20,7 +20,7 @@ struct PlanCase {
 void PrintTo(const PlanCase &c, std::ostream *os) { *os << c.name; }
 
 /// What the order of f32 sums changes, relative to the rms of a result. Tensor cores take probabilities of attention, and their gradients,
-/// which add up to nothing in a row, in 16 bits; and f32 operands as TF32, cut off. The library may round a product before it adds c.
+/// which add up to nothing in a row, in 16 bits; and f32 operands as TF32, cut off.
 double allowed(llvm::StringRef key, Precision precision) {
   if (key.starts_with("attention") && precision == Precision::Bf16)
     return key.starts_with("attention_grad") ? 3e-2 : 4e-3;
