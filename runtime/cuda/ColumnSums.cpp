@@ -19,7 +19,7 @@ bool good(host::Checks &c, const host::Array &x, const host::Array &y) {
 
 BoundKernel bindColumnSums(const host::Binding &b, Device &) {
   host::Checks c(b);
-  if (!c.that(b.in.size() == b.out.size(), "number of results: wanted that of operands"))
+  if (!c.that(!b.in.empty() && b.in.size() == b.out.size(), "operands: wanted one or more, and a result for each"))
     return c.take();
   auto kernel = std::make_unique<Sequence>();
   ColumnSumsArgs args = {};

@@ -40,7 +40,7 @@ private:
 
 BoundKernel bindColumnSums(const Binding &b) {
   Checks c(b);
-  if (!c.that(b.in.size() == b.out.size(), "number of results: wanted that of operands"))
+  if (!c.that(!b.in.empty() && b.in.size() == b.out.size(), "operands: wanted one or more, and a result for each"))
     return c.take();
   for (size_t k = 0; k < b.in.size(); ++k)
     if (!(c.that(b.in[k] && b.out[k], "absent operand or result") && c.real(b.in[k]) && c.contiguous(b.in[k]) &&

@@ -86,6 +86,7 @@ def main():
     p.add_argument("--trace", metavar="DIR")
     p.add_argument("--timeout", type=float, default=400, help="seconds for one run of PyTorch")
     a = p.parse_args()
+    a.bin, a.shared = os.path.abspath(a.bin), os.path.abspath(a.shared)
     print("| work | shardc ms | GiB planned | PyTorch ms | GiB reserved | mode | ratio |\n|---|---|---|---|---|---|---|", flush=True)
     failed = False
     for work in a.works.split(","):

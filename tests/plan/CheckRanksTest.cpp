@@ -76,7 +76,7 @@ TEST(CheckRanks, Slices) {
          at(p, "update", "fused").mutable_outputs(0)->clear_rank_stride();
        },
        "update: command 0 (fused): input 0: bytes [0, 48) of buffer 2 (w): wanted one "
-       "parameter (a part of it with strides), the whole bucket, or the rank's slice"},
+       "parameter (a part of it with strides), adjacent ones, the whole bucket, or the rank's slice"},
       {"every rank has the first slice of the gradients", make<2, 1>,
        [](plan::Plan &p) { at(p, "update", "fused").mutable_inputs(1)->clear_rank_stride(); },
        "update: command 0 (fused): input 1: reads buffer 3 (g) before it is written"},
