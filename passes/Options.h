@@ -36,6 +36,7 @@ struct CompileOptions {
   std::optional<double> dropout; ///< sets every dropout ratio
   std::string machine = "cpu";   ///< built-in name or JSON file
   std::string target = "cpu";
+  uint64_t memory = 0;           ///< bytes that a rank may take, the machine's floor_bytes among them; 0: any. Changes no number
 
   /// The stage that matters: one rank has nobody to share with.
   unsigned stage() const { return ranks > 1 ? zero : 0; }
