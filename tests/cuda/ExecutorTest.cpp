@@ -305,7 +305,7 @@ TEST(CudaExecutor, WorksOnWhileTheHostGoesOn) {
   EXPECT_EQ(left[1], left[0]);
 }
 
-// From the first replay on.
+// From the first replay on. What the driver tells counts for the whole device: nothing else may run on it.
 TEST(CudaExecutor, TakesNoMoreMemory) {
   SHARDC_NEEDS_DEVICE();
   if (std::string names = missing({"fused", "reduce_sum"}); !names.empty())
