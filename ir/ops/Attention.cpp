@@ -7,9 +7,6 @@
 #include "ir/base/Error.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/AttentionDims.h"
-#include "ir/ops/Reference.h"
-#include <cmath>
-#include <limits>
 
 namespace shardc {
 
@@ -52,6 +49,35 @@ void checkAttention(OpCheck &check, unsigned q, unsigned bias, unsigned mask) {
   check.flag("batch_major");
 }
 
+AttentionDims attentionDims(const Op &op, unsigned q) {
+  return AttentionDims(op.operand(q)->type().dims, op.operand(q + 1)->type().dims, op.operand(q + 2)->type().dims);
+}
+
+Types attentionResults(const OpCheck &check) {
+  AttentionDims d(check.in(0).dims, check.in(1).dims, check.in(2).dims);
+  const DType dtype = check.in(0).dtype;
+  return {Type(dtype, d.out()), Type(wideType(dtype), d.lse())};
+}
+
+void checkAttentionGrad(OpCheck &check, unsigned out) {
+  AttentionDims d(check.in(1).dims, check.in(2).dims, check.in(3).dims);
+  check.hasDims(0, d.out());
+  check.hasDims(out, d.out());
+  check.hasDims(out + 1, d.lse());
+  check.sameDType(1, 0);
+  check.sameDType(1, out);
+  check.isStatisticOf(out + 1, 1);
+}
+
+double attentionBytes(const Op &op) {
+  double bytes = 0;
+  for (Value *value : op.operands())
+    bytes += value ? double(value->type().numBytes()) : 0;
+  for (unsigned i = 0; i < op.numResults(); ++i)
+    bytes += double(op.result(i)->type().numBytes());
+  return bytes;
+}
+
 namespace {
 
 llvm::Expected<Types> infer(const Op &op) {
@@ -59,9 +85,7 @@ llvm::Expected<Types> infer(const Op &op) {
   checkAttention(check, 0, 3, 4);
   if (check.failed())
     return check.error();
-  DType dtype = check.in(0).dtype;
-  AttentionDims d(check.in(0).dims, check.in(1).dims, check.in(2).dims);
-  return check.done({Type(dtype, d.out()), Type(wideType(dtype), d.lse())});
+  return check.done(attentionResults(check));
 }
 
 void gradient(GradContext &g) {
@@ -77,66 +101,35 @@ void gradient(GradContext &g) {
     g.setGrad(i, op->result(i));
 }
 
-AttentionDims dimsOf(const Op &op, unsigned q) {
-  return AttentionDims(op.operand(q)->type().dims, op.operand(q + 1)->type().dims,
-                       op.operand(q + 2)->type().dims);
-}
-
-double traffic(const Op &op) {
-  double bytes = 0;
-  for (Value *value : op.operands())
-    bytes += value ? double(value->type().numBytes()) : 0;
-  for (unsigned i = 0; i < op.numResults(); ++i)
-    bytes += double(op.result(i)->type().numBytes());
-  return bytes;
-}
-
 // Two products, and some eight operations for each score.
 Cost cost(const Op &op) {
-  AttentionDims d = dimsOf(op, 0);
+  AttentionDims d = attentionDims(op, 0);
   double scores = double(numElements(d.scores()));
-  return {scores * (2.0 * double(d.depth + d.valueDepth) + 8), traffic(op)};
+  return {scores * (2.0 * double(d.depth + d.valueDepth) + 8), attentionBytes(op)};
 }
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   if (numberOf(op, "dropout", 0) > 0)
     return userError("attention with dropout draws random numbers, so it has no value before the "
                      "step runs");
-  AttentionDims d = dimsOf(op, 0);
+  AttentionDims d = attentionDims(op, 0);
   double scale = numberOf(op, "scale");
-  std::vector<double> q = productOperand(op, *in[0]), k = productOperand(op, *in[1]), v = productOperand(op, *in[2]), bias;
-  Dims biasStrides(4, 0);
+  std::vector<double> q = productOperand(op, *in[0]), k = productOperand(op, *in[1]), bias;
+  Dims strides(4, 0);
   if (in.size() > 3 && in[3]) {
     bias = toDoubles(*in[3]);
-    biasStrides = broadcastStrides(in[3]->dims(), d.scores());
+    strides = broadcastStrides(in[3]->dims(), d.scores());
   }
   AttentionMask mask(in.size() > 4 ? in[4] : nullptr, d.scores(), numberOf(op, "fill", 0));
-  std::vector<double> out(numElements(d.out())), lse(numElements(d.lse())), p(d.keys);
-  for (int64_t b = 0; b < d.batch; ++b)
-    for (int64_t h = 0; h < d.heads; ++h)
-      for (int64_t i = 0; i < d.queries; ++i) {
-        double top = -std::numeric_limits<double>::infinity(), sum = 0;
-        for (int64_t j = 0; j < d.keys; ++j) {
-          double dot = 0;
-          for (int64_t c = 0; c < d.depth; ++c)
-            dot += q[d.qAt(b, i, h) + c] * k[d.kAt(b, j, h) + c];
-          p[j] = scale * dot;
-          if (!bias.empty())
-            p[j] += bias[b * biasStrides[0] + h * biasStrides[1] + i * biasStrides[2] +
-                         j * biasStrides[3]];
-          if (mask.hides(b, h, i, j))
-            p[j] = mask.fill;
-          top = std::max(top, p[j]);
-        }
-        for (double &value : p)
-          sum += value = std::exp(value - top);
-        lse[d.lseAt(b, h, i)] = top + std::log(sum);
-        for (int64_t j = 0; j < d.keys; ++j)
-          for (int64_t c = 0; c < d.valueDepth; ++c)
-            out[d.outAt(b, i, h) + c] += p[j] / sum * v[d.vAt(b, j, h) + c];
-      }
-  DType dtype = in[0]->dtype();
-  return Tensors{fromDoubles(dtype, d.out(), out), fromDoubles(wideType(dtype), d.lse(), lse)};
+  return attentionReference(op, in, [&](int64_t b, int64_t h, int64_t i, int64_t j) {
+    if (mask.hides(b, h, i, j))
+      return mask.fill;
+    double dot = 0;
+    for (int64_t c = 0; c < d.depth; ++c)
+      dot += q[d.qAt(b, i, h) + c] * k[d.kAt(b, j, h) + c];
+    const int64_t at = b * strides[0] + h * strides[1] + i * strides[2] + j * strides[3];
+    return scale * dot + (bias.empty() ? 0 : bias[at]);
+  });
 }
 
 constexpr const char *kOperands[] = {"q", "k", "v", "bias?", "mask?"};

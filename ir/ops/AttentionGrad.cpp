@@ -11,7 +11,6 @@
 #include "ir/base/Workspace.h"
 #include "ir/ops/AttentionDims.h"
 #include "ir/ops/Reference.h"
-#include <cmath>
 
 namespace shardc {
 namespace {
@@ -63,13 +62,7 @@ llvm::Expected<Types> infer(const Op &op) {
   checkAttention(check, 1, 6, 7);
   if (check.failed())
     return check.error();
-  AttentionDims d(check.in(1).dims, check.in(2).dims, check.in(3).dims);
-  check.hasDims(0, d.out());
-  check.hasDims(4, d.out());
-  check.hasDims(5, d.lse());
-  for (unsigned i : {0u, 4u})
-    check.sameDType(1, i);
-  check.isStatisticOf(5, 1);
+  checkAttentionGrad(check, 4);
   Types types{check.in(1), check.in(2), check.in(3)};
   if (check.flag("bias_grad")) {
     if (check.has(6))
@@ -81,25 +74,16 @@ llvm::Expected<Types> infer(const Op &op) {
   return check.done(types);
 }
 
-AttentionDims dimsOf(const Op &op) {
-  return AttentionDims(op.operand(1)->type().dims, op.operand(2)->type().dims,
-                       op.operand(3)->type().dims);
-}
-
 // Five products, and some twelve operations for each score.
 Cost cost(const Op &op) {
-  AttentionDims d = dimsOf(op);
-  double scores = double(numElements(d.scores())), bytes = 0;
-  for (Value *value : op.operands())
-    bytes += value ? double(value->type().numBytes()) : 0;
-  for (unsigned i = 0; i < op.numResults(); ++i)
-    bytes += double(op.result(i)->type().numBytes());
-  return {scores * (6.0 * double(d.depth) + 4.0 * double(d.valueDepth) + 12), bytes};
+  AttentionDims d = attentionDims(op, 1);
+  double scores = double(numElements(d.scores()));
+  return {scores * (6.0 * double(d.depth) + 4.0 * double(d.valueDepth) + 12), attentionBytes(op)};
 }
 
 /// What the usual kernels of a device want (runtime/cuda/Attention.cpp).
 int64_t workspace(const Op &op) {
-  AttentionDims d = dimsOf(op);
+  AttentionDims d = attentionDims(op, 1);
   const Type &q = op.operand(1)->type();
   const Value *bias = op.attrs.getInt("bias_grad", 0) ? op.operand(6) : nullptr;
   bool biasSum = false, everyRow = bias;
@@ -122,7 +106,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   if (numberOf(op, "dropout", 0) > 0)
     return userError("attention_grad with dropout draws random numbers, so it has no value before "
                      "the step runs");
-  AttentionDims d = dimsOf(op);
+  AttentionDims d = attentionDims(op, 1);
   double scale = numberOf(op, "scale");
   const bool maskAdds = op.attrs.getInt("mask_adds", 0);
   std::vector<double> dout = productOperand(op, *in[0]), q = productOperand(op, *in[1]), k = productOperand(op, *in[2]),

@@ -71,8 +71,6 @@ llvm::Expected<Tensors> evaluateFused(const Op &op, TensorArgs in) {
 }
 
 constexpr const char *kOperands[] = {"x*"};
-constexpr InPlace kAnyOperand[] = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0},
-                                   {0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}};
 
 } // namespace
 

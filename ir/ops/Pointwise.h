@@ -15,6 +15,10 @@ Cost pointwiseCost(const Op &op);
 /// Static, since GCC with -fsanitize does not take an inline function's address for a constant.
 static inline void zeroGradient(GradContext &) {}
 
+/// A fused op's result may lie where any of its first operands does that is as long.
+inline constexpr InPlace kAnyOperand[] = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0},
+                                          {0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}};
+
 inline constexpr const char *kTruthValue = "its result is a truth value";
 
 constexpr OpDef pointwise(const char *mnemonic, const char *onnx, const char *scalar,

@@ -7,8 +7,6 @@
 #include "ir/base/Error.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/RelativeAttentionDims.h"
-#include <cmath>
-#include <limits>
 
 namespace shardc {
 
@@ -50,19 +48,10 @@ double RelativeScores::score(int64_t b, int64_t h, int64_t i, int64_t j) const {
 }
 
 double relativeAttentionFlops(const Op &op, unsigned q, double products) {
-  AttentionDims d(op.operand(q)->type().dims, op.operand(q + 1)->type().dims, op.operand(q + 2)->type().dims);
+  AttentionDims d = attentionDims(op, q);
   // A product per term and position; that of distances has no sense beyond the scores that read it.
   double terms = 1 + bool(op.operand(q + 3)) + bool(op.operand(q + 4));
   return double(numElements(d.scores())) * products * (2.0 * double(d.depth) * terms + 2.0 * double(d.valueDepth) + 8);
-}
-
-double relativeAttentionBytes(const Op &op) {
-  double bytes = 0;
-  for (Value *value : op.operands())
-    bytes += value ? double(value->type().numBytes()) : 0;
-  for (unsigned i = 0; i < op.numResults(); ++i)
-    bytes += double(op.result(i)->type().numBytes());
-  return bytes;
 }
 
 namespace {
@@ -72,9 +61,7 @@ llvm::Expected<Types> infer(const Op &op) {
   checkRelativeAttention(check, 0, 5);
   if (check.failed())
     return check.error();
-  DType dtype = check.in(0).dtype;
-  AttentionDims d(check.in(0).dims, check.in(1).dims, check.in(2).dims);
-  return check.done({Type(dtype, d.out()), Type(wideType(dtype), d.lse())});
+  return check.done(attentionResults(check));
 }
 
 void gradient(GradContext &g) {
@@ -89,31 +76,15 @@ void gradient(GradContext &g) {
       g.setGrad(i, op->result(result++));
 }
 
-Cost cost(const Op &op) { return {relativeAttentionFlops(op, 0, 1), relativeAttentionBytes(op)}; }
+Cost cost(const Op &op) { return {relativeAttentionFlops(op, 0, 1), attentionBytes(op)}; }
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   if (numberOf(op, "dropout", 0) > 0)
     return userError("relative_attention with dropout draws random numbers, so it has no value before the step runs");
   RelativeScores scores(op, in, 0, 5);
-  const AttentionDims &d = scores.dims;
-  std::vector<double> v = productOperand(op, *in[2]), out(numElements(d.out())), lse(numElements(d.lse())), p(d.keys);
-  for (int64_t b = 0; b < d.batch; ++b)
-    for (int64_t h = 0; h < d.heads; ++h)
-      for (int64_t i = 0; i < d.queries; ++i) {
-        double top = -std::numeric_limits<double>::infinity(), sum = 0;
-        for (int64_t j = 0; j < d.keys; ++j) {
-          p[j] = scores.mask.hides(b, h, i, j) ? scores.mask.fill : scores.score(b, h, i, j);
-          top = std::max(top, p[j]);
-        }
-        for (double &value : p)
-          sum += value = std::exp(value - top);
-        lse[d.lseAt(b, h, i)] = top + std::log(sum);
-        for (int64_t j = 0; j < d.keys; ++j)
-          for (int64_t c = 0; c < d.valueDepth; ++c)
-            out[d.outAt(b, i, h) + c] += p[j] / sum * v[d.vAt(b, j, h) + c];
-      }
-  DType dtype = in[0]->dtype();
-  return Tensors{fromDoubles(dtype, d.out(), out), fromDoubles(wideType(dtype), d.lse(), lse)};
+  return attentionReference(op, in, [&](int64_t b, int64_t h, int64_t i, int64_t j) {
+    return scores.mask.hides(b, h, i, j) ? scores.mask.fill : scores.score(b, h, i, j);
+  });
 }
 
 constexpr const char *kOperands[] = {"q", "k", "v", "pos_key?", "pos_query?", "mask?"};

@@ -26,6 +26,5 @@ struct RelativeScores {
 
 /// Of `products` times the two products of attention and its position terms.
 double relativeAttentionFlops(const Op &op, unsigned q, double products);
-double relativeAttentionBytes(const Op &op);
 
 } // namespace shardc

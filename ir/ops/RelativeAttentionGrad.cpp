@@ -5,7 +5,6 @@
 // the last two summed over the batch. Results of absent operands are left out; `joined` is as in attention_grad.
 #include "ir/base/Error.h"
 #include "ir/ops/RelativeAttentionDims.h"
-#include <cmath>
 
 namespace shardc {
 namespace {
@@ -18,13 +17,7 @@ llvm::Expected<Types> infer(const Op &op) {
     check.fail("operands: got no out or no lse, wanted both");
   if (check.failed())
     return check.error();
-  AttentionDims d(check.in(1).dims, check.in(2).dims, check.in(3).dims);
-  check.hasDims(0, d.out());
-  check.hasDims(6, d.out());
-  check.hasDims(7, d.lse());
-  for (unsigned i : {0u, 6u})
-    check.sameDType(1, i);
-  check.isStatisticOf(7, 1);
+  checkAttentionGrad(check, 6);
   Types types{check.in(1), check.in(2), check.in(3)};
   for (unsigned i : {4u, 5u})
     if (check.has(i))
@@ -33,7 +26,7 @@ llvm::Expected<Types> infer(const Op &op) {
 }
 
 // Each product of the forward pass is made again, and has two of its own.
-Cost cost(const Op &op) { return {relativeAttentionFlops(op, 1, 2.75), relativeAttentionBytes(op)}; }
+Cost cost(const Op &op) { return {relativeAttentionFlops(op, 1, 2.75), attentionBytes(op)}; }
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   if (numberOf(op, "dropout", 0) > 0)

@@ -4,14 +4,14 @@
 namespace shardc::cuda {
 
 #define SHARDC_KERNEL(NAME, BIND) BoundKernel BIND(const host::Binding &, Device &);
-#include "runtime/cuda/Kernels.def"
+#include "runtime/host/Kernels.def"
 #undef SHARDC_KERNEL
 
 Bind findKernel(llvm::StringRef name) {
 #define SHARDC_KERNEL(NAME, BIND)                                                                  \
   if (name == NAME)                                                                                \
     return BIND;
-#include "runtime/cuda/Kernels.def"
+#include "runtime/host/Kernels.def"
 #undef SHARDC_KERNEL
   return nullptr;
 }
@@ -19,7 +19,7 @@ Bind findKernel(llvm::StringRef name) {
 llvm::ArrayRef<llvm::StringRef> kernelNames() {
   static constexpr llvm::StringRef kNames[] = {
 #define SHARDC_KERNEL(NAME, BIND) NAME,
-#include "runtime/cuda/Kernels.def"
+#include "runtime/host/Kernels.def"
 #undef SHARDC_KERNEL
   };
   return kNames;

@@ -34,7 +34,7 @@ using BoundKernel = llvm::Expected<std::unique_ptr<Kernel>>;
 /// device memory. Sums and order of work are fixed: the same plan on the same device gives the same bits.
 using Bind = BoundKernel (*)(const host::Binding &, Device &);
 
-/// By command kernel name; null if there is none. The list is runtime/cuda/Kernels.def, in the form of runtime/host/Kernels.def.
+/// By command kernel name; null if there is none. The list is that of the host, runtime/host/Kernels.def.
 Bind findKernel(llvm::StringRef name);
 llvm::ArrayRef<llvm::StringRef> kernelNames();
 

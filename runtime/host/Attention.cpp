@@ -1,59 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention(q, k, v, bias?, mask?) -> out, lse: one head after another, blocks of rows whose scores
-// stay in the cache.
-#include "runtime/host/Attention.h"
-#include "runtime/host/Rows.h"
-#include "runtime/host/SoftmaxRow.h"
+// attention(q, k, v, bias?, mask?) -> out, lse.
+#include "runtime/host/AttentionForward.h"
 
 namespace shardc::host {
-namespace {
 
-template <typename T> class Attention final : public Kernel {
-public:
-  Attention(const Binding &b, const Checks &c, const AttentionShape &shape)
-      : shape_(shape), scores_(shape_, b.in[0], b.in[1], c.in(3), c.in(4)), v_(b.in[2]),
-        out_(b.out[0]), lse_(b.out[1].as<T>()), scalars_(b.scalars) {}
-
-  void run() override {
-    parallelTasks(shape_.batch * shape_.heads, shape_.headCost(),
-                  [&](int64_t task, int) { head(task / shape_.heads, task % shape_.heads); });
-  }
-
-private:
-  void head(int64_t b, int64_t h) const {
-    alignas(64) T p[kScoreBytes / sizeof(T)];
-    const AttentionShape &s = shape_;
-    for (int64_t first = 0; first < s.queries; first += s.blockRows) {
-      int64_t rows = std::min(s.blockRows, s.queries - first);
-      scores_.compute(b, h, first, rows, p);
-      T *lse = lse_ + (b * s.heads + h) * s.queries + first;
-      for (int64_t i = 0; i < rows; ++i) {
-        lse[i] = softmaxRow(p + i * s.keys, s.keys, p + i * s.keys);
-        if (s.dropout > 0)
-          dropRow(s, scalars_, b, h, first + i, p + i * s.keys);
-      }
-      gemm<T>(rows, s.valueDepth, s.keys, T(1), {p, s.keys, 1}, v_.matrix(b, h, 0), T(0),
-              out_.at(b, h, first), out_.row);
-    }
-  }
-
-  AttentionShape shape_;
-  Scores<T> scores_;
-  Heads<T> v_, out_;
-  T *lse_;
-  const double *scalars_;
-};
-
-} // namespace
+template <typename T> using Attention = AttentionForward<T, Scores<T>>;
 
 BoundKernel bindAttention(const Binding &b) {
   Checks c(b);
   AttentionShape s;
-  if (!(c.arity(3, 5, 2) && attentionShape(c, 0, 3, 4, s) && c.dims(b.out[0], s.out()) &&
-        c.dims(b.out[1], s.lse()) && c.dtype(b.out[0], s.dtype) && c.dtype(b.out[1], s.dtype) &&
-        c.denseResults() && c.apart()))
+  if (!(c.arity(3, 5, 2) && attentionShape(c, 0, 3, 4, s) && attentionResults(c, s)))
     return c.take();
-  return makeReal<Attention>(s.dtype, b, c, s);
+  return makeReal<Attention>(s.dtype, b, c, s, 3, 4);
 }
 
 } // namespace shardc::host

@@ -31,6 +31,9 @@ struct AttentionShape {
   Dims lse() const { return {batch, heads, queries}; }
 };
 
+/// The place of an operand that an op never has.
+constexpr unsigned kNoOperand = ~0u;
+
 /// Operands q, k, v from `q` on; the others by position.
 bool attentionShape(Checks &c, unsigned q, unsigned bias, unsigned mask, AttentionShape &shape);
 
@@ -46,19 +49,25 @@ template <typename T> struct Heads {
 
 /// Scores before softmax.
 template <typename T> struct Scores {
+  static constexpr double kProducts = 1; ///< q k^T
   const AttentionShape &shape;
   Heads<T> q, k;
   const T *bias;
   const uint8_t *mask;
-  Scores(const AttentionShape &shape, const Array &q, const Array &k, const Array &bias,
-         const Array &mask)
-      : shape(shape), q(q), k(k), bias(bias.as<T>()), mask(mask.as<uint8_t>()) {}
+  /// k is the operand behind q.
+  Scores(const AttentionShape &shape, const Checks &c, unsigned q, unsigned bias, unsigned mask)
+      : shape(shape), q(c.in(q)), k(c.in(q + 1)), bias(c.in(bias).as<T>()), mask(c.in(mask).as<uint8_t>()) {}
 
   /// True entries of row i attend; null if all do.
   const uint8_t *maskRow(int64_t b, int64_t h, int64_t i) const {
     return mask ? mask + b * shape.maskStrides[0] + h * shape.maskStrides[1] +
                       i * shape.maskStrides[2]
                 : nullptr;
+  }
+
+  /// Entries of row i that are false have scores that do not depend on q, k: null if all do.
+  const uint8_t *constants(int64_t b, int64_t h, int64_t i) const {
+    return shape.maskAdds ? nullptr : maskRow(b, h, i);
   }
 
   /// to[rows, Sk] = scale q k^T + bias, filled where masked, for queries [first, first + rows).

@@ -45,36 +45,37 @@ template <typename F> void forTiles(const AttentionShape &s, int64_t begin, int6
 bool relativeShape(Checks &c, unsigned q, unsigned mask, AttentionShape &shape);
 
 template <typename T> struct DistanceScores {
+  static constexpr double kProducts = 3; ///< q k^T, q pos_key^T, k pos_query^T
   const AttentionShape &shape;
-  Scores<T> content;
+  Heads<T> q, k;
   Positions<T> posKey, posQuery;
   DistanceScores(const AttentionShape &shape, const Checks &c, unsigned q, unsigned mask)
-      : shape(shape), content(shape, c.in(q), c.in(q + 1), Array(), Array()), posKey(c.in(q + 3)),
-        posQuery(c.in(q + 4)), masked_(shape, c.in(q), c.in(q + 1), Array(), c.in(mask)) {}
+      : shape(shape), q(c.in(q)), k(c.in(q + 1)), posKey(c.in(q + 3)), posQuery(c.in(q + 4)),
+        content_(shape, c, q, kNoOperand, kNoOperand), masked_(shape, c, q, kNoOperand, mask) {}
 
   /// to[rows, Sk]: as `Scores::compute`.
   void compute(int64_t b, int64_t h, int64_t first, int64_t rows, T *to) const {
-    content.compute(b, h, first, rows, to);
+    content_.compute(b, h, first, rows, to);
     if (posKey || posQuery)
       forTiles(shape, first, first + rows, [&](const DistanceTile &t) { addTile(b, h, first, t, to); });
     for (int64_t i = 0; i < rows; ++i)
       masked_.hide(b, h, first + i, to + i * shape.keys);
   }
-  const uint8_t *maskRow(int64_t b, int64_t h, int64_t i) const { return masked_.maskRow(b, h, i); }
+  const uint8_t *constants(int64_t b, int64_t h, int64_t i) const { return masked_.maskRow(b, h, i); }
 
 private:
   void addTile(int64_t b, int64_t h, int64_t first, const DistanceTile &t, T *to) const {
     T terms[kTileSide * kTileDistances];
     const int64_t wide = t.distances();
     if (posKey) {
-      gemm<T>(t.rows, wide, shape.depth, T(shape.scale), content.q.matrix(b, h, t.i),
+      gemm<T>(t.rows, wide, shape.depth, T(shape.scale), q.matrix(b, h, t.i),
               posKey.matrix(t.first, h).transposed(), T(0), terms, wide);
       for (int64_t y = 0; y < t.rows; ++y)
         for (int64_t x = 0; x < t.columns; ++x)
           to[(t.i - first + y) * shape.keys + t.j + x] += terms[y * wide + t.at(y, x)];
     }
     if (posQuery) {
-      gemm<T>(t.columns, wide, shape.depth, T(shape.scale), content.k.matrix(b, h, t.j),
+      gemm<T>(t.columns, wide, shape.depth, T(shape.scale), k.matrix(b, h, t.j),
               posQuery.matrix(t.first, h).transposed(), T(0), terms, wide);
       for (int64_t y = 0; y < t.rows; ++y)
         for (int64_t x = 0; x < t.columns; ++x)
@@ -82,7 +83,7 @@ private:
     }
   }
 
-  Scores<T> masked_;
+  Scores<T> content_, masked_; ///< without and with the mask
 };
 
 } // namespace shardc::host
