@@ -10,7 +10,7 @@ namespace shardc {
 
 Error checkPlan(const plan::Plan &plan) {
   for (auto *part : {check::checkBounds, check::checkTables, check::checkCollectives,
-                     check::checkAliases, check::checkHazards, check::checkValues,
+                     check::checkAliases, check::checkHazards, check::checkRegions, check::checkValues,
                      check::checkPlaces, check::checkTraining, check::checkVersions})
     if (Error error = part(plan))
       return error;

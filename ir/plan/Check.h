@@ -36,13 +36,15 @@ llvm::Error checkAliases(const plan::Plan &plan);
 /// 5. Every access lies in its buffer's lifetime; buffers that share memory are ordered in time,
 /// and so are accesses of one buffer: under happens-before, not by their place in the list.
 llvm::Error checkHazards(const plan::Plan &plan);
-/// 6. Nothing is read before it is written or given.
+/// 6. Regions tile their space, no buffer lies in two, their bounds are what lives in them.
+llvm::Error checkRegions(const plan::Plan &plan);
+/// 7. Nothing is read before it is written or given.
 llvm::Error checkValues(const plan::Plan &plan);
-/// 7. Operands in the memory of buckets are parameters, or whole buckets, or the rank's slices.
+/// 8. Operands in the memory of buckets are parameters, or whole buckets, or the rank's slices.
 llvm::Error checkPlaces(const plan::Plan &plan);
-/// 8. Every trained bucket is reduced, updated and gathered, once, as the stage wants.
+/// 9. Every trained bucket is reduced, updated and gathered, once, as the stage wants.
 llvm::Error checkTraining(const plan::Plan &plan);
-/// 9. Every operand means the content that is there: as many earlier commands wrote it as it says.
+/// 10. Every operand means the content that is there: as many earlier commands wrote it as it says.
 llvm::Error checkVersions(const plan::Plan &plan);
 
 /// "train: command 12 (matmul, l0/MatMul)".

@@ -8,10 +8,13 @@ namespace shardc {
 
 uint64_t alignedBytes(const plan::Buffer &buffer) { return alignTo(buffer.bytes(), kAlignment); }
 
-Peak findPeak(const plan::Plan &plan, uint32_t space) {
+Peak findPeak(const plan::Plan &plan, uint32_t space, const plan::Region *region) {
   uint64_t persistent = 0;
   std::vector<std::pair<uint64_t, int64_t>> changes; // position, bytes; ends sort before begins
-  auto counts = [&](const plan::Buffer &b) { return b.space() == space && b.bytes(); };
+  auto counts = [&](const plan::Buffer &b) {
+    return b.space() == space && b.bytes() &&
+           (!region || (b.offset() >= region->offset() && b.offset() - region->offset() < region->bytes()));
+  };
   for (const plan::Buffer &b : plan.buffers()) {
     if (!counts(b))
       continue;

@@ -13,8 +13,8 @@ struct Peak {
   std::vector<uint32_t> buffers; ///< that live then, largest first
 };
 
-/// Requires: lifetimes are in order. Buffers of no bytes do not count.
-Peak findPeak(const plan::Plan &plan, uint32_t space);
+/// Requires: lifetimes are in order. Buffers of no bytes do not count; of a region, only those that begin in it.
+Peak findPeak(const plan::Plan &plan, uint32_t space, const plan::Region *region = nullptr);
 
 /// Bytes as they are counted: rounded up to kAlignment.
 uint64_t alignedBytes(const plan::Buffer &buffer);

@@ -28,9 +28,7 @@ public:
     printAttrs(plan_.options());
     os_ << "\n\n";
     for (int s = 0; s < plan_.spaces_size(); ++s)
-      os_ << "space " << s << ' ' << kindName(plan_.spaces(s).kind())
-          << " bytes=" << plan_.spaces(s).bytes()
-          << " lower_bound=" << plan_.spaces(s).lower_bound() << "\n";
+      printSpace(s);
     for (int b = 0; b < plan_.buffers_size(); ++b)
       printBuffer(b);
     printTables();
@@ -55,6 +53,18 @@ private:
 
   std::string bufferName(uint32_t b) const {
     return "%" + utostr(b) + "." + printable(plan_.buffers(b).name());
+  }
+
+  void printSpace(int index) {
+    const plan::Space &space = plan_.spaces(index);
+    os_ << "space " << index << ' ' << kindName(space.kind()) << " bytes=" << space.bytes()
+        << " lower_bound=" << space.lower_bound();
+    if (!space.method().empty())
+      os_ << " method=" << quoted(space.method());
+    os_ << "\n";
+    for (const plan::Region &r : space.regions())
+      os_ << "region s" << index << '[' << r.offset() << ", " << r.offset() + r.bytes() << ") " << quoted(r.name())
+          << " lower_bound=" << r.lower_bound() << "\n";
   }
 
   void printBuffer(int index) {

@@ -97,6 +97,18 @@ private:
         json_.attribute("bytes", plan_.spaces(s).bytes());
         json_.attribute("lower_bound_bytes", plan_.spaces(s).lower_bound());
         json_.attribute("peak_position", findPeak(plan_, s).position);
+        text("method", plan_.spaces(s).method());
+        json_.attributeArray("regions", [&] { writeRegions(plan_.spaces(s)); });
+      });
+  }
+
+  void writeRegions(const plan::Space &space) {
+    for (const plan::Region &r : space.regions())
+      json_.object([&] {
+        text("name", r.name());
+        json_.attribute("offset", r.offset());
+        json_.attribute("bytes", r.bytes());
+        json_.attribute("lower_bound_bytes", r.lower_bound());
       });
   }
 

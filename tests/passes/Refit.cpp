@@ -23,6 +23,7 @@ void refitSpace(plan::Plan &plan) {
   for (const plan::Buffer &b : plan.buffers())
     end = std::max(end, b.offset() + b.bytes());
   plan.mutable_spaces(0)->set_bytes(alignTo(end, kAlignment));
+  plan.mutable_spaces(0)->clear_regions(); // they are another damage's business
   plan.mutable_spaces(0)->set_lower_bound(std::min(findPeak(plan, 0).bytes, plan.spaces(0).bytes()));
 }
 

@@ -30,10 +30,44 @@ void expectRefused(plan::Plan (*make)(), ArrayRef<Damage> list) {
 }
 
 plan::Buffer &buffer(plan::Plan &plan, int i) { return *plan.mutable_buffers(i); }
+plan::Region &region(plan::Plan &plan, int i) { return *plan.mutable_spaces(0)->mutable_regions(i); }
 
 TEST(Check, SoundPlansPass) {
   EXPECT_EQ(verdict(smallPlan()), "");
   EXPECT_EQ(verdict(twoStreamPlan()), "");
+  EXPECT_EQ(verdict(regionPlan()), "");
+}
+
+TEST(Check, Regions) {
+  const Damage list[] = {
+      {"no name", [](plan::Plan &p) { region(p, 0).clear_name(); },
+       "space 0: region '': wanted a name of its own"},
+      {"one name for two", [](plan::Plan &p) { region(p, 1).set_name("persistent"); },
+       "space 0: region 'persistent': wanted a name of its own"},
+      {"a hole", [](plan::Plan &p) { region(p, 0).set_bytes(1280); },
+       "region 'step': got bytes [1536, +768), wanted a multiple of 256 from 1280 on, at most to 2304"},
+      {"beyond the space", [](plan::Plan &p) { region(p, 1).set_bytes(1024); },
+       "region 'step': got bytes [1536, +1024)"},
+      {"an end that overflows", [](plan::Plan &p) { region(p, 1).set_bytes(-256); }, "region 'step': got bytes"},
+      {"off the grid", [](plan::Plan &p) { region(p, 0).set_bytes(1500); }, "region 'persistent': got bytes"},
+      {"an empty one", [](plan::Plan &p) { region(p, 0).set_bytes(0); }, "region 'persistent': got bytes"},
+      {"not the whole space", [](plan::Plan &p) { p.mutable_spaces(0)->mutable_regions()->RemoveLast(); },
+       "space 0: regions: got 1536 bytes in all, wanted 2304"},
+      {"a buffer across a border",
+       [](plan::Plan &p) {
+         buffer(p, kLoss).set_bytes(512);
+         for (int b : {kY, kEvalY})
+           buffer(p, b).set_offset(2048);
+         buffer(p, kGradients).set_offset(2304);
+         p.mutable_spaces(0)->set_bytes(2560);
+         region(p, 1).set_bytes(1024);
+         p.mutable_spaces(0)->set_lower_bound(2304);
+       },
+       "buffer 6 (loss_sum): beyond the end of space 0: region 'persistent'"},
+      {"lower bound of another plan", [](plan::Plan &p) { region(p, 1).set_lower_bound(768); },
+       "space 0: region 'step': lower bound: got 768, wanted 512"},
+  };
+  expectRefused(regionPlan, list);
 }
 
 TEST(Check, Bounds) {

@@ -44,6 +44,15 @@ plan::Plan layered(plan::Plan plan) {
   return plan;
 }
 
+TEST(PlanPrinter, SaysRegionsAndMethod) {
+  plan::Plan plan = regionPlan();
+  plan.mutable_spaces(0)->set_method("by size");
+  std::string out = text(plan);
+  expectLine(out, "space 0 device bytes=2304 lower_bound=2048 method=\"by size\"");
+  expectLine(out, "region s0[0, 1536) \"persistent\" lower_bound=1536");
+  expectLine(out, "region s0[1536, 2304) \"step\" lower_bound=512");
+}
+
 TEST(PlanPrinter, SaysSlicesAndCommunicators) {
   std::string out = text(layered(rankPlan(4, 1)));
   EXPECT_NE(out.find("+rank*24"), std::string::npos) << out;

@@ -178,6 +178,18 @@ plan::Plan smallPlan() {
   return plan;
 }
 
+plan::Plan regionPlan() {
+  plan::Plan plan = smallPlan();
+  for (auto [name, offset, bytes, bound] : {std::tuple("persistent", 0, 1536, 1536), std::tuple("step", 1536, 768, 512)}) {
+    plan::Region &region = *plan.mutable_spaces(0)->add_regions();
+    region.set_name(name);
+    region.set_offset(offset);
+    region.set_bytes(bytes);
+    region.set_lower_bound(bound);
+  }
+  return plan;
+}
+
 plan::Plan twoStreamPlan() {
   plan::Plan plan = smallPlan();
   plan.set_events(1);

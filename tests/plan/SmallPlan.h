@@ -27,6 +27,9 @@ plan::Plan smallPlan();
 /// The same with the backward command on a stream of its own, ordered by events.
 plan::Plan twoStreamPlan();
 
+/// The same, its space in two regions: what persists, and what comes and goes.
+plan::Plan regionPlan();
+
 /// Sets every version, by the definition in plan.proto, naively. Requires: operands are dense.
 void countVersions(plan::Plan &plan);
 
