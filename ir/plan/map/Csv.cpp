@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/Peak.h"
+#include "ir/plan/Text.h"
+#include "ir/plan/map/Map.h"
+
+using namespace llvm;
+
+namespace shardc {
+
+/// A field that needs no quotes: MiniMalloc's reader splits at each comma.
+static std::string field(StringRef text) {
+  std::string out = printable(text);
+  for (char &c : out)
+    if (c == ',' || c == '"')
+      c = '_';
+  return out;
+}
+
+void printCsv(const plan::Plan &plan, uint32_t space, raw_ostream &os) {
+  uint64_t positions = 0;
+  for (const plan::Program &program : plan.programs())
+    positions += uint64_t(program.commands_size());
+  os << "id,lower,upper,size,offset,kind,layer,name\n";
+  for (int i = 0; i < plan.buffers_size(); ++i) {
+    const plan::Buffer &b = plan.buffers(i);
+    if (b.space() != space || b.bytes() == 0 || (!b.persistent() && b.first() >= b.last()))
+      continue;
+    os << i << ',' << (b.persistent() ? 0 : b.first()) << ','
+       << (b.persistent() ? positions : b.last()) << ',' << alignedBytes(b) << ',' << b.offset()
+       << ',' << kindName(b.kind()) << ',' << field(plan.strings(int(b.layer()))) << ','
+       << field(b.name()) << '\n';
+  }
+}
+
+} // namespace shardc

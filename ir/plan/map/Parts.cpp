@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/map/Parts.h"
+#include "ir/plan/Text.h"
+#include "ir/plan/Wire.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace llvm;
+
+namespace shardc::map {
+
+std::vector<const plan::Command *> commandsOf(const plan::Plan &plan) {
+  std::vector<const plan::Command *> list;
+  for (const plan::Program &program : plan.programs())
+    for (const plan::Command &c : program.commands())
+      list.push_back(&c);
+  return list;
+}
+
+std::vector<Use> usesOf(const plan::Plan &plan) {
+  std::vector<Use> uses(size_t(plan.buffers_size()));
+  uint64_t position = 0;
+  auto write = [&](const plan::Ref &ref) {
+    if (!ref.absent() && uses[ref.buffer()].writer == kNowhere)
+      uses[ref.buffer()].writer = position;
+  };
+  for (const plan::Command *c : commandsOf(plan)) {
+    for (const plan::Ref &ref : c->inputs())
+      if (!ref.absent())
+        uses[ref.buffer()].reader = position;
+    for (const plan::Ref &ref : c->outputs())
+      write(ref);
+    if (c->has_workspace())
+      write(c->workspace());
+    ++position;
+  }
+  return uses;
+}
+
+/// What all places with a path ("/m/lm_head/MatMul") begin with: the exporter's wrapper ("m").
+/// Empty: nothing.
+static StringRef wrapperOf(const plan::Plan &plan) {
+  StringRef wrapper;
+  for (const std::string &text : plan.strings()) {
+    if (!StringRef(text).starts_with("/"))
+      continue;
+    StringRef head = StringRef(text).drop_front().split('/').first;
+    if (wrapper.empty())
+      wrapper = head;
+    else if (wrapper != head)
+      return "";
+  }
+  return wrapper;
+}
+
+/// "/m/encoder/embed_tokens/Gather": "encoder.embed_tokens".
+static std::string partOfPlace(StringRef place, StringRef wrapper) {
+  if (!place.consume_front("/"))
+    return printable(place);
+  SmallVector<StringRef> path;
+  place.split(path, '/', -1, /*KeepEmpty=*/false);
+  if (path.size() > 1 && path.front() == wrapper)
+    path.erase(path.begin());
+  if (path.size() > 1)
+    path.pop_back();
+  return printable(join(path, "."));
+}
+
+Parts partsOf(const plan::Plan &plan, ArrayRef<Use> uses) {
+  Parts parts;
+  StringMap<uint32_t> known; // only looked up
+  auto number = [&](std::string name) {
+    auto [entry, isNew] = known.try_emplace(name, uint32_t(parts.names.size()));
+    if (isNew)
+      parts.names.push_back(std::move(name));
+    return entry->second;
+  };
+  StringRef wrapper = wrapperOf(plan);
+  for (const plan::Command *c : commandsOf(plan)) {
+    const std::string &layer = plan.strings(int(c->layer()));
+    std::string name =
+        layer.empty() ? partOfPlace(plan.strings(int(c->place())), wrapper) : printable(layer);
+    parts.ofCommand.push_back(number(name.empty() ? c->kernel() : name));
+  }
+  for (int i = 0; i < plan.buffers_size(); ++i) {
+    const plan::Buffer &b = plan.buffers(i);
+    const std::string &layer = plan.strings(int(b.layer()));
+    bool helper = b.kind() == plan::WORKSPACE || b.kind() == plan::INPUT ||
+                  b.kind() == plan::CONSTANT || b.kind() == plan::SCALAR;
+    if (!layer.empty())
+      parts.ofBuffer.push_back(number(printable(layer)));
+    else if (helper || uses[size_t(i)].writer == kNowhere)
+      parts.ofBuffer.push_back(number(kindName(b.kind()).str()));
+    else
+      parts.ofBuffer.push_back(parts.ofCommand[uses[size_t(i)].writer]);
+  }
+  return parts;
+}
+
+std::vector<Band> bandsOf(const plan::Plan &plan, const Parts &parts) {
+  constexpr uint64_t kMoment = 2;
+  std::vector<Band> bands;
+  uint64_t position = 0;
+  for (int p = 0; p < plan.programs_size(); ++p)
+    for (const plan::Command &c : plan.programs(p).commands()) {
+      Band band{position, position + 1, uint32_t(p), c.phase(), parts.ofCommand[position]};
+      ++position;
+      bool goesOn = !bands.empty() && bands.back().program == band.program &&
+                    bands.back().phase == band.phase;
+      bool computes = c.stream() == 0 && !isCollective(c) && c.kernel() != "collective_done";
+      if (goesOn && (!computes || bands.back().part == band.part)) {
+        bands.back().last = position;
+        continue;
+      }
+      // A B A with a short B.
+      Band *before = bands.size() > 1 ? &bands[bands.size() - 2] : nullptr;
+      if (goesOn && before && before->part == band.part && before->program == band.program &&
+          before->phase == band.phase && bands.back().last - bands.back().first <= kMoment) {
+        before->last = position;
+        bands.pop_back();
+        continue;
+      }
+      bands.push_back(band);
+    }
+  return bands;
+}
+
+} // namespace shardc::map

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which part of the model commands and buffers belong to, and when a buffer is written and read.
+#pragma once
+
+#include "ir/plan/Plan.h"
+#include <vector>
+
+namespace shardc::map {
+
+constexpr uint64_t kNowhere = ~uint64_t(0);
+
+/// All commands, by position.
+std::vector<const plan::Command *> commandsOf(const plan::Plan &plan);
+
+/// Positions of the first command that writes any of a buffer and of the last one that reads any;
+/// kNowhere: there is none.
+struct Use {
+  uint64_t writer = kNowhere, reader = kNowhere;
+};
+/// By buffer.
+std::vector<Use> usesOf(const plan::Plan &plan);
+
+/// A part is a layer. What has no layer goes by the place of its command ("/m/lm_head/MatMul":
+/// "lm_head", `m` being what all places begin with); workspace, inputs, constants and scalars by
+/// their kind.
+struct Parts {
+  std::vector<std::string> names;  ///< in the order of the commands
+  std::vector<uint32_t> ofCommand; ///< by position
+  std::vector<uint32_t> ofBuffer;
+};
+Parts partsOf(const plan::Plan &plan, llvm::ArrayRef<Use> uses);
+
+/// A run of positions [first, last) in one program, phase and part.
+struct Band {
+  uint64_t first, last;
+  uint32_t program, phase, part;
+};
+/// In order, covering all positions. What computes decides; commands of another part that interrupt
+/// a part for a moment (a gradient that is summed later) are counted to it.
+std::vector<Band> bandsOf(const plan::Plan &plan, const Parts &parts);
+
+} // namespace shardc::map

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/map/Story.h"
+#include "ir/plan/Peak.h"
+#include "ir/plan/Text.h"
+#include "llvm/ADT/StringExtras.h"
+#include <map>
+
+using namespace llvm;
+
+namespace shardc::map {
+
+StringRef phaseName(const plan::Plan &plan, const Band &band) {
+  constexpr const char *kPhases[] = {"forward pass", "backward pass", "update"};
+  return plan.programs(int(band.program)).name() == "eval" ? "evaluation" : kPhases[band.phase];
+}
+
+const Band &bandAt(ArrayRef<Band> bands, uint64_t position) {
+  auto next = llvm::upper_bound(bands, position,
+                                [](uint64_t p, const Band &band) { return p < band.first; });
+  return next == bands.begin() ? bands.front() : next[-1];
+}
+
+namespace {
+
+/// "decoder.block.23": "decoder.block." and 23; without a number at the end: the name and none.
+std::pair<StringRef, std::optional<uint64_t>> family(StringRef name) {
+  StringRef base = name.rtrim("0123456789");
+  uint64_t number;
+  if (base.empty() || name.drop_front(base.size()).getAsInteger(10, number))
+    return {name, std::nullopt};
+  return {base, number};
+}
+
+class Teller {
+public:
+  Teller(const plan::Plan &plan, const Parts &parts, ArrayRef<Use> uses, ArrayRef<Band> bands)
+      : plan_(plan), commands_(commandsOf(plan)), parts_(parts), uses_(uses), bands_(bands) {}
+
+  Story tell(uint32_t space) {
+    Peak peak = findPeak(plan_, space);
+    Story story;
+    story.bytes = peak.bytes;
+    story.position = peak.position;
+    if (commands_.empty())
+      return story;
+    findOperands(peak.position);
+    const Band &band = bandAt(bands_, peak.position);
+    const plan::Program &program = plan_.programs(int(band.program));
+    story.part = parts_.names[band.part];
+    story.where = (phaseName(plan_, band) + " of " + story.part + " (" +
+                   printable(commands_[peak.position]->kernel()) + ", command " +
+                   Twine(peak.position) + " of " + printable(program.name()) + ")")
+                      .str();
+    story.groups = groups(peak);
+    return story;
+  }
+
+private:
+  void findOperands(uint64_t position) {
+    inUse_.assign(size_t(plan_.buffers_size()), false);
+    const plan::Command &c = *commands_[position];
+    for (const plan::Ref &ref : c.inputs())
+      if (!ref.absent())
+        inUse_[ref.buffer()] = true;
+    for (const plan::Ref &ref : c.outputs())
+      if (!ref.absent())
+        inUse_[ref.buffer()] = true;
+    if (c.has_workspace() && !c.workspace().absent())
+      inUse_[c.workspace().buffer()] = true;
+  }
+
+  std::string why(uint32_t buffer, uint64_t peak) const {
+    const plan::Buffer &b = plan_.buffers(int(buffer));
+    const Use &use = uses_[buffer];
+    if (b.kind() == plan::WORKSPACE)
+      return "scratch memory of commands";
+    if (b.persistent())
+      return "kept from step to step";
+    if (inUse_[buffer])
+      return "read or written by this command";
+    if (b.kind() == plan::COMMUNICATION)
+      return "gathered for a later command, or being reduced";
+    if (use.reader == kNowhere || use.reader <= peak)
+      return "kept to the end of the program";
+    StringRef reader = phaseName(plan_, bandAt(bands_, use.reader));
+    StringRef here = phaseName(plan_, bandAt(bands_, peak));
+    StringRef writer = use.writer == kNowhere ? here : phaseName(plan_, bandAt(bands_, use.writer));
+    if (reader == writer)
+      return ("read again later in the " + reader).str();
+    return (reader == "update" ? "waits for the " : "saved for the ") + reader.str();
+  }
+
+  std::vector<PeakGroup> groups(const Peak &peak) const {
+    struct Gathered {
+      PeakGroup group;
+      std::map<uint32_t, uint64_t> byPart;
+      std::vector<std::string> names;
+      uint64_t least = ~uint64_t(0), most = 0; // numbers of layers
+    };
+    std::map<std::pair<std::string, std::string>, Gathered> found; // family, why
+    for (uint32_t index : peak.buffers) {
+      const plan::Buffer &b = plan_.buffers(int(index));
+      uint32_t part = parts_.ofBuffer[index];
+      auto [base, number] = family(parts_.names[part]);
+      Gathered &g = found[{base.str(), why(index, peak.position)}];
+      g.group.bytes[b.kind()] += alignedBytes(b);
+      g.group.total += alignedBytes(b);
+      g.byPart[part] += alignedBytes(b);
+      ++g.group.buffers;
+      if (inUse_[index] && !b.persistent())
+        g.names.push_back(printable(b.name()));
+      if (number) {
+        g.least = std::min(g.least, *number);
+        g.most = std::max(g.most, *number);
+      }
+    }
+    std::vector<PeakGroup> list;
+    for (auto &[key, g] : found) {
+      g.group.name = key.first;
+      g.group.why = key.second;
+      if (g.least <= g.most)
+        g.group.name += g.least == g.most ? utostr(g.most) : utostr(g.least) + "-" + utostr(g.most);
+      if (!g.names.empty() && g.names.size() <= 3)
+        g.group.why += ": " + join(g.names, ", ");
+      g.group.parts = unsigned(g.byPart.size());
+      for (auto [part, bytes] : g.byPart)
+        g.group.mostOfAPart = std::max(g.group.mostOfAPart, bytes);
+      list.push_back(std::move(g.group));
+    }
+    llvm::stable_sort(list, [](auto &a, auto &b) { return a.total > b.total; });
+    return list;
+  }
+
+  const plan::Plan &plan_;
+  std::vector<const plan::Command *> commands_;
+  const Parts &parts_;
+  ArrayRef<Use> uses_;
+  ArrayRef<Band> bands_;
+  std::vector<bool> inUse_; ///< by buffer: an operand of the command at the peak
+};
+
+} // namespace
+
+Story storyOf(const plan::Plan &plan, uint32_t space, const Parts &parts, ArrayRef<Use> uses,
+              ArrayRef<Band> bands) {
+  return Teller(plan, parts, uses, bands).tell(space);
+}
+
+} // namespace shardc::map

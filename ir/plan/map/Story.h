@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The peak of a space in words: where it is, what lives there, and why.
+#pragma once
+
+#include "ir/plan/map/Curve.h"
+#include "ir/plan/map/Parts.h"
+#include <string>
+
+namespace shardc::map {
+
+/// Buffers that live at the peak for one reason, in one part or in all parts of one name and
+/// different numbers.
+struct PeakGroup {
+  std::string name; ///< "lm_head", "decoder.block.0-23"
+  std::string why;  ///< "saved for the backward pass"
+  std::array<uint64_t, kKinds> bytes{};
+  uint64_t total = 0;
+  unsigned parts = 0, buffers = 0;
+  uint64_t mostOfAPart = 0; ///< bytes
+};
+
+struct Story {
+  uint64_t bytes = 0, position = 0; ///< of the peak
+  std::string part;                 ///< what computes there: "lm_head"
+  std::string where;                ///< "backward pass of lm_head (matmul, command 524 of train)"
+  std::vector<PeakGroup> groups;    ///< largest first; their sum is `bytes`
+};
+Story storyOf(const plan::Plan &plan, uint32_t space, const Parts &parts, llvm::ArrayRef<Use> uses,
+              llvm::ArrayRef<Band> bands);
+
+/// "forward pass", "backward pass", "update", "evaluation".
+llvm::StringRef phaseName(const plan::Plan &plan, const Band &band);
+/// The band that a position lies in. Requires: there are commands.
+const Band &bandAt(llvm::ArrayRef<Band> bands, uint64_t position);
+
+} // namespace shardc::map

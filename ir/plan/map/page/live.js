@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lives at a moment, and why: the reasons that Story.cpp gives for the peak, for any position.
+const numbered = parts.map(name => {
+  const match = /^(.*?)(\d+)$/.exec(name);
+  return match && match[1] ? {base: match[1], number: Number(match[2])} : {base: name, number: -1};
+});
+
+function whyAt(b, position, inUse) {
+  if (kinds[buffers.kind[b]].name === "workspace")
+    return "scratch memory of commands";
+  if (buffers.always[b])
+    return "kept from step to step";
+  if (inUse.has(b))
+    return "read or written by this command";
+  if (kinds[buffers.kind[b]].name === "communication")
+    return "gathered for a later command, or being reduced";
+  if (buffers.reader[b] <= position)
+    return "kept to the end of the program";
+  const reader = passAt(buffers.reader[b]), writer = buffers.writer[b] < 0 ? passAt(position) : passAt(buffers.writer[b]);
+  if (reader === writer)
+    return "read again later in the " + reader;
+  return (reader === "update" ? "waits for the " : "saved for the ") + reader;
+}
+
+/** {total, byKind, groups: [{name, why, byKind, total, parts, most}], buffers}: groups and buffers largest first. */
+function liveAt(space, position) {
+  const live = [], byKind = kinds.map(() => 0), groups = new Map();
+  const inUse = new Set(commands.operands[position] || []);
+  for (const b of space.buffers) {
+    if (!livesAt(b, position))
+      continue;
+    live.push(b);
+    const bytes = alignedBytes(b), kind = buffers.kind[b], part = buffers.part[b], {base, number} = numbered[part];
+    const why = whyAt(b, position, inUse), key = base + "\n" + why;
+    if (!groups.has(key))
+      groups.set(key, {base, why, byKind: kinds.map(() => 0), total: 0, byPart: new Map(), low: Infinity, high: -1});
+    const group = groups.get(key);
+    byKind[kind] += bytes;
+    group.byKind[kind] += bytes;
+    group.total += bytes;
+    group.byPart.set(part, (group.byPart.get(part) || 0) + bytes);
+    if (number >= 0) {
+      group.low = Math.min(group.low, number);
+      group.high = Math.max(group.high, number);
+    }
+  }
+  for (const group of groups.values()) {
+    group.name = group.base + (group.high < 0 ? "" : group.low === group.high ? group.low : `${group.low}-${group.high}`);
+    group.parts = group.byPart.size;
+    group.most = Math.max(...group.byPart.values());
+  }
+  live.sort((a, b) => buffers.bytes[b] - buffers.bytes[a] || a - b);
+  return {
+    total: byKind.reduce((a, b) => a + b, 0), byKind, buffers: live,
+    groups: [...groups.values()].sort((a, b) => b.total - a.total),
+  };
+}
