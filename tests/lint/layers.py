@@ -35,7 +35,7 @@ LAYERS = {
 # Slow to compile, or no style of ours.
 BANNED = ["regex", "iostream", "functional"]
 MAX_LINES = 500
-SOURCES = (".h", ".cpp", ".def", ".proto", ".py", ".sh", ".cmake", ".cu", ".cuh")
+SOURCES = (".h", ".cpp", ".def", ".proto", ".py", ".sh", ".cmake", ".cu", ".cuh", ".js", ".css", ".html")
 CPP = (".h", ".cpp", ".def", ".cu", ".cuh")
 SKIPPED = {".git", "build", "__pycache__"}
 
@@ -66,7 +66,7 @@ def checkInclude(root, path, quoted, target):
         return f'{home} must not include "{target}": got an arrow upwards, wanted one of {" ".join(LAYERS[home])}'
     if target.startswith(("gtest/", "gmock/")) and home == "tests/":
         return None
-    if "/" in target and not target.endswith(".pb.h") and not os.path.exists(os.path.join(root, target)):
+    if "/" in target and not target.endswith((".pb.h", ".inc")) and not os.path.exists(os.path.join(root, target)):
         return f'no such file from the root of the project: "{target}"'
     return None
 

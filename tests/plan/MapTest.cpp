@@ -33,7 +33,7 @@ bool lives(const plan::Buffer &b, uint64_t position) {
 }
 
 std::vector<plan::Plan> somePlans() {
-  return {smallPlan(), twoStreamPlan(), rankPlan(4, 3, 2), rankPlan(2, 1, 3)};
+  return {smallPlan(), twoStreamPlan(), regionPlan(), rankPlan(4, 3, 2), rankPlan(2, 1, 3)};
 }
 
 TEST(Map, TheCurveIsTheSumOfWhatLives) {
@@ -205,6 +205,18 @@ TEST(Map, NoFieldOfACsvHasACommaOrANewline) {
     fields.clear();
     line.split(fields, ',');
     EXPECT_EQ(fields.size(), 8u) << line.str();
+  }
+}
+
+TEST(Map, RegionsAreDrawnByName) {
+  plan::Plan plan = regionPlan();
+  std::string svg = printed(printMapSvg, plan), html = printed(printMapHtml, plan);
+  EXPECT_TRUE(StringRef(svg).contains(">persistent: 1.50 KiB<"));
+  EXPECT_TRUE(StringRef(svg).contains(">step: 768 B<"));
+  ASSERT_EQ(plan.spaces(0).regions_size(), 2);
+  for (const plan::Region &region : plan.spaces(0).regions()) {
+    EXPECT_TRUE(StringRef(html).contains("{\"name\":\"" + region.name() +
+                                         "\",\"offset\":" + utostr(region.offset())));
   }
 }
 

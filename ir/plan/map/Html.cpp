@@ -141,6 +141,16 @@ private:
     json_.attribute("bound", space.lower_bound());
     json_.attribute("peak", story.bytes);
     json_.attribute("position", story.position);
+    text("method", printable(space.method()));
+    json_.attributeArray("regions", [&] {
+      for (const plan::Region &region : space.regions())
+        json_.object([&] {
+          text("name", printable(region.name()));
+          json_.attribute("offset", region.offset());
+          json_.attribute("bytes", region.bytes());
+          json_.attribute("bound", region.lower_bound());
+        });
+    });
     AddressAxis axis(plan_, s);
     json_.attributeArray("axis", [&] {
       for (const AddressAxis::Point &point : axis.points())

@@ -62,6 +62,9 @@ public:
     svg_.text(kLeft - 6, bottom, "0", "s g", SvgWriter::End);
     svg_.text(kCut, height(uint64_t(most)) + 4, "arena: " + bytesText(uint64_t(most)), "s");
     svg_.text(kCut, y + 30, "live bytes, by kind", "s g");
+    if (!scene_.space().method().empty())
+      svg_.text(kCut, y + 46, "packed by: " + shortened(printable(scene_.space().method()), 30),
+                "s g");
     double x = middle(scene_.story.position);
     svg_.text(x, y - 6, "peak " + bytesText(scene_.story.bytes), "s b r",
               x < kLeft + 60               ? SvgWriter::Start
@@ -136,6 +139,7 @@ public:
       svg_.path(shapes[kind.kind][1], kind.shade);
     }
     ticks(level);
+    regions(level);
     svg_.text(kLeft, y + kMapHeight + 16, "first command", "s g");
     svg_.text(kLeft + kMapWidth, y + kMapHeight + 16, "command " + utostr(scene_.positions - 1),
               "s g", SvgWriter::End);
@@ -154,46 +158,29 @@ public:
     svg_.line(x, top, x, bottom, kRed, /*dashed=*/true);
   }
 
-  /// A cut through the map at the peak, and what its pieces belong to; those too thin for a name
-  /// share one.
+  /// A cut through the map at the peak, and what its pieces belong to; thin neighbours share a
+  /// line.
   void cut(double y) {
-    constexpr double kLine = 10;
     auto level = [&](uint64_t address) { return y + kMapHeight * (1 - scene_.axis(address)); };
+    auto isThin = [&](const Piece &piece) { return level(piece.begin) - level(piece.end) < kLine; };
     svg_.rect({kCut, y, kCutWidth, kMapHeight}, kFree);
     std::vector<Piece> pieces = piecesOfCut();
-    double x = kCut + kCutWidth;
-    for (size_t i = 0; i < pieces.size();) {
-      uint64_t bytes = 0;
-      size_t begin = i;
-      std::vector<std::pair<std::string, uint64_t>> names; // and their bytes
-      do {
-        const Piece &piece = pieces[i];
+    for (size_t i = 0, end; i < pieces.size(); i = end) {
+      end = i + 1;
+      while (isThin(pieces[i]) && end < pieces.size() && isThin(pieces[end]))
+        ++end;
+      auto run = ArrayRef(pieces).slice(i, end - i);
+      for (const Piece &piece : run) {
         double y0 = snapped(level(piece.end)), y1 = snapped(level(piece.begin));
-        bool thick = level(piece.begin) - level(piece.end) >= kLine;
-        if (thick && i > begin)
-          break;
+        const KindColor &kind = colorOf(piece.kind);
         if (y0 < y1)
-          svg_.rect({kCut, y0, kCutWidth, y1 - y0},
-                    piece.shaded ? colorOf(piece.kind).shade : colorOf(piece.kind).color);
-        bytes += piece.end - piece.begin;
-        std::string name = thick ? piece.name : stem(piece.name);
-        auto known = find_if(names, [&](auto &entry) { return entry.first == name; });
-        if (known == names.end())
-          known = names.insert(known, {name, 0});
-        known->second += piece.end - piece.begin;
-        ++i;
-        if (thick)
-          break;
-      } while (i < pieces.size());
-      double top = level(pieces[i - 1].end), bottom = level(pieces[begin].begin);
+          svg_.rect({kCut, y0, kCutWidth, y1 - y0}, piece.shaded ? kind.shade : kind.color);
+      }
+      double top = level(run.back().end), bottom = level(run.front().begin), x = kCut + kCutWidth;
       if (bottom - top < kLine)
         continue;
       svg_.line(x + 3, top + 1, x + 3, bottom - 1, kGrid);
-      std::string heavy; // what is less than a twentieth goes without saying
-      for (auto &[name, share] : names)
-        if (share * 20 >= bytes)
-          heavy += (heavy.empty() ? "" : ", ") + name;
-      svg_.text(x + 7, (top + bottom) / 2 + 4, bytesText(bytes) + "  " + shortened(heavy, 26), "s");
+      svg_.text(x + 7, (top + bottom) / 2 + 4, describe(run), "s");
     }
     svg_.text(kCut, y + kMapHeight + 16, "the map at the peak", "s r");
   }
@@ -205,6 +192,35 @@ private:
     plan::BufferKind kind;
     bool shaded;
   };
+
+  /// "1.66 GiB  encoder.block, decoder.block": layers of one stem together; what is less than a
+  /// twentieth goes without saying.
+  static std::string describe(ArrayRef<Piece> run) {
+    struct Share {
+      std::string stem, name;
+      uint64_t bytes;
+    };
+    std::vector<Share> shares;
+    uint64_t bytes = 0;
+    for (const Piece &piece : run) {
+      uint64_t size = piece.end - piece.begin;
+      bytes += size;
+      std::string key = stem(piece.name);
+      auto known = find_if(shares, [&](const Share &share) { return share.stem == key; });
+      if (known == shares.end()) {
+        shares.push_back({key, piece.name, size});
+        continue;
+      }
+      known->bytes += size;
+      if (known->name != piece.name)
+        known->name = key;
+    }
+    std::string names;
+    for (const Share &share : shares)
+      if (share.bytes * 20 >= bytes)
+        names += (names.empty() ? "" : ", ") + share.name;
+    return bytesText(bytes) + "  " + shortened(names, 26);
+  }
 
   /// What lives at the peak by address; neighbours of one part and kind together, of one kind where
   /// they are persistent.
@@ -229,6 +245,19 @@ private:
     return pieces;
   }
 
+  /// Where regions begin, and their names where there is room.
+  template <typename Level> void regions(Level level) {
+    for (const plan::Region &r : scene_.space().regions()) {
+      double bottom = level(r.offset()), top = level(r.offset() + r.bytes());
+      if (r.offset())
+        svg_.line(kLeft, bottom, kLeft + kMapWidth, bottom, kInk);
+      if (bottom - top >= 14)
+        svg_.text(kLeft + kMapWidth - 6, top + 11,
+                  shortened(printable(r.name()), 40) + ": " + bytesText(r.bytes()), "s",
+                  SvgWriter::End);
+    }
+  }
+
   template <typename Level> void ticks(Level level) {
     uint64_t bytes = scene_.space().bytes(), step = 256;
     while (bytes / step > 10)
@@ -243,6 +272,8 @@ private:
       svg_.text(kLeft - 6, y + 4, at ? bytesText(at) : "0", "s g", SvgWriter::End);
     }
   }
+
+  static constexpr double kLine = 10; ///< height of a line of text
 
   double column(uint64_t position) const {
     return kLeft + kMapWidth * double(position) / double(scene_.positions);

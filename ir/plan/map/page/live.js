@@ -5,6 +5,9 @@ const numbered = parts.map(name => {
   return match && match[1] ? {base: match[1], number: Number(match[2])} : {base: name, number: -1};
 });
 
+/** "decoder.block" of "decoder.block.23". */
+const stemOf = part => numbered[part].base.replace(/[./_]+$/, "");
+
 function whyAt(b, position, inUse) {
   if (kinds[buffers.kind[b]].name === "workspace")
     return "scratch memory of commands";
@@ -54,4 +57,30 @@ function liveAt(space, position) {
     total: byKind.reduce((a, b) => a + b, 0), byKind, buffers: live,
     groups: [...groups.values()].sort((a, b) => b.total - a.total),
   };
+}
+
+/** The buffers by address; neighbours of one part and kind are one piece, of one kind where they are kept from step to step. */
+function piecesOf(list) {
+  const pieces = [];
+  for (const b of list.slice().sort((a, b) => buffers.offset[a] - buffers.offset[b] || a - b)) {
+    const always = buffers.always[b], part = buffers.part[b], kind = kinds[buffers.kind[b]], name = always ? kind.label : parts[part];
+    const begin = buffers.offset[b], end = begin + alignedBytes(b), last = pieces[pieces.length - 1];
+    if (last && last.name === name && last.kind === kind && last.end === begin)
+      last.end = end;
+    else
+      pieces.push({begin, end, name, kind, stem: always ? name : stemOf(part), color: !always && part % 2 ? kind.shade : kind.color});
+  }
+  return pieces;
+}
+
+/** "1.66 GiB  encoder.block, decoder.block": layers of one stem together; what is less than a twentieth goes without saying. */
+function describe(pieces) {
+  const shares = new Map();
+  let all = 0;
+  for (const {begin, end, name, stem} of pieces) {
+    const share = shares.get(stem) || {name, bytes: 0};
+    shares.set(stem, {name: share.name === name ? name : stem, bytes: share.bytes + end - begin});
+    all += end - begin;
+  }
+  return bytesText(all) + "  " + [...shares.values()].filter(share => share.bytes * 20 >= all).map(share => share.name).join(", ");
 }

@@ -110,6 +110,8 @@ class Panes {
     this.text(`arena ${bytesText(view.space.bytes)} (upper dashes)`, right, kTop + 26);
     this.text(`lower bound ${bytesText(view.space.bound)} (lower dashes)`, right, kTop + 40);
     this.text(`gap ${percentText(view.space.bytes - view.space.bound, view.space.bound)}`, right, kTop + 54);
+    if (view.space.method)
+      this.text(this.fitting(`packed by: ${view.space.method}`, kRight - 12), right, kTop + 68);
   }
 
   /** What computes: pass, layers, layer. Runs of less than a pixel are left out. */
@@ -167,6 +169,15 @@ class Panes {
       c.fillStyle = "#c9ced3";
       c.fillRect(kLeft - 5, y, 5, 1);
     }
+    for (const region of view.space.regions) {
+      const bottom = level(region.offset), over = level(region.offset + region.bytes);
+      c.fillStyle = kInk;
+      if (region.offset && bottom > top && bottom < top + height)
+        c.fillRect(kLeft, Math.round(bottom), width, 1);
+      const y = Math.max(top, over) + 11;
+      if (Math.min(bottom, top + height) - y >= 3)
+        this.text(`${region.name}: ${bytesText(region.bytes)}`, kLeft + width - 6, y, {align: "right"});
+    }
     let tick = 1;
     while ((view.x1 - view.x0) / tick > 10)
       tick *= String(tick)[0] === "2" ? 2.5 : 2;
@@ -175,50 +186,28 @@ class Panes {
     this.text("addresses \u2191   commands \u2192", kLeft, top + height + 22, {color: kGrey});
   }
 
-  /** What the map has at the chosen moment, by address; neighbours of one part and kind are one piece, thin pieces share a name. */
+  /** What the map has at the chosen moment, by address; thin neighbours share a line. */
   drawCut(look, top, height) {
-    const {view, context: c} = this, x = kLeft + this.layout().width + 8;
-    const level = address => top + (view.y1 - view.heightOf(address)) / (view.y1 - view.y0) * height;
+    const {view, context: c} = this, x = kLeft + this.layout().width + 8, kLine = 11;
+    const level = address => Math.min(top + height, Math.max(top,
+      top + (view.y1 - view.heightOf(address)) / (view.y1 - view.y0) * height));
+    const isThin = piece => level(piece.begin) - level(piece.end) < kLine;
     c.fillStyle = kFree;
     c.fillRect(x, top, kCutWidth, height);
-    const pieces = [];
-    for (const b of look.live.buffers.slice().sort((a, b) => buffers.offset[a] - buffers.offset[b])) {
-      const always = buffers.always[b], last = pieces[pieces.length - 1], begin = buffers.offset[b], end = begin + alignedBytes(b);
-      const kind = kinds[buffers.kind[b]], name = always ? kind.label : parts[buffers.part[b]];
-      if (last && last.name === name && last.kind === kind && last.end === begin)
-        last.end = end;
-      else
-        pieces.push({begin, end, name, kind, stem: always ? name : stemOf(buffers.part[b]),
-                     color: !always && buffers.part[b] % 2 ? kind.shade : kind.color});
-    }
-    const kLine = 11;
-    for (let i = 0; i < pieces.length;) {
-      const first = i, names = new Map();
-      let bytes = 0;
-      for (; i < pieces.length; ++i) {
-        const piece = pieces[i], y0 = Math.max(top, level(piece.end)), y1 = Math.min(top + height, level(piece.begin));
-        const thick = y1 - y0 >= kLine;
-        if (thick && i > first)
-          break;
-        if (y0 < y1) {
-          c.fillStyle = piece.color;
-          c.fillRect(x, y0, kCutWidth, y1 - y0);
-          const name = thick ? piece.name : piece.stem;
-          names.set(name, (names.get(name) || 0) + piece.end - piece.begin);
-          bytes += piece.end - piece.begin;
-        }
-        if (thick) {
-          ++i;
-          break;
-        }
+    const pieces = piecesOf(look.live.buffers).filter(piece => level(piece.end) < level(piece.begin)); // in sight
+    for (let i = 0, end; i < pieces.length; i = end) {
+      for (end = i + 1; isThin(pieces[i]) && end < pieces.length && isThin(pieces[end]);)
+        ++end;
+      for (const piece of pieces.slice(i, end)) {
+        c.fillStyle = piece.color;
+        c.fillRect(x, level(piece.end), kCutWidth, level(piece.begin) - level(piece.end));
       }
-      const y0 = Math.max(top, level(pieces[i - 1].end)), y1 = Math.min(top + height, level(pieces[first].begin));
-      if (y1 - y0 < kLine)
+      const over = level(pieces[end - 1].end), under = level(pieces[i].begin);
+      if (under - over < kLine)
         continue;
       c.fillStyle = "#c9ced3";
-      c.fillRect(x + kCutWidth + 3, y0 + 1, 1, y1 - y0 - 2);
-      const heavy = [...names].filter(([, share]) => share * 20 >= bytes).map(([name]) => name).join(", ");
-      this.text(this.fitting(`${bytesText(bytes)}  ${heavy}`, kRight - kCutWidth - 20), x + kCutWidth + 8, (y0 + y1) / 2 + 4);
+      c.fillRect(x + kCutWidth + 3, over + 1, 1, under - over - 2);
+      this.text(this.fitting(describe(pieces.slice(i, end)), kRight - kCutWidth - 20), x + kCutWidth + 8, (over + under) / 2 + 4);
     }
     this.text(`the map at command ${look.position}`, x, top + height + 12, {color: kRed});
   }

@@ -31,13 +31,20 @@ class Raster {
       const right = Math.min(width, Math.max(begin + 1, Math.round((buffers.last[list[i]] - view.x0) * scaleX)));
       if (left >= right)
         continue;
-      const edged = bottom - top > 4;
+      const edged = bottom - top > 4, sided = edged && right - left > 4 && left === begin;
       for (let row = top; row < bottom; ++row) {
-        const at = row * width;
-        pixels.fill(edged && row === top ? edges[i] : colors[i], at + left, at + right);
-        indices.fill(i, at + left, at + right);
-        if (edged && right - left > 4 && left === begin)
-          pixels[at + left] = edges[i];
+        const color = edged && row === top ? edges[i] : colors[i], at = row * width + left, end = row * width + right;
+        if (right - left > 32) {
+          pixels.fill(color, at, end);
+          indices.fill(i, at, end);
+        } else { // a call costs more than so few pixels
+          for (let p = at; p < end; ++p) {
+            pixels[p] = color;
+            indices[p] = i;
+          }
+        }
+        if (sided)
+          pixels[at] = edges[i];
       }
     }
   }

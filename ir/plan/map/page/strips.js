@@ -2,9 +2,6 @@
 // Which pass, which layers and which layer compute, as runs of positions {first, last, label, color}; one list for each strip.
 const kPassColors = {"forward pass": "#cfe0f1", "backward pass": "#f3d9c6", update: "#d6e8cf", evaluation: "#e3e3e3"};
 
-/** "decoder.block" of "decoder.block.23". */
-const stemOf = part => numbered[part].base.replace(/[./_]+$/, "");
-
 /** Neighbouring bands of the same key are one run. */
 function runsOf(key, label, color) {
   const runs = [];
