@@ -141,6 +141,7 @@ private:
     json_.attribute("bound", space.lower_bound());
     json_.attribute("peak", story.bytes);
     json_.attribute("position", story.position);
+    text("summary", story.summary);
     text("method", printable(space.method()));
     json_.attributeArray("regions", [&] {
       for (const plan::Region &region : space.regions())

@@ -52,6 +52,7 @@ public:
                    Twine(peak.position) + " of " + printable(program.name()) + ")")
                       .str();
     story.groups = groups(peak);
+    story.summary = summary(peak, story.groups);
     return story;
   }
 
@@ -79,7 +80,7 @@ private:
     if (inUse_[buffer])
       return "read or written by this command";
     if (b.kind() == plan::COMMUNICATION)
-      return "gathered for a later command, or being reduced";
+      return "in flight between the ranks";
     if (use.reader == kNowhere || use.reader <= peak)
       return "kept to the end of the program";
     StringRef reader = phaseName(plan_, bandAt(bands_, use.reader));
@@ -94,7 +95,6 @@ private:
     struct Gathered {
       PeakGroup group;
       std::map<uint32_t, uint64_t> byPart;
-      std::vector<std::string> names;
       uint64_t least = ~uint64_t(0), most = 0; // numbers of layers
     };
     std::map<std::pair<std::string, std::string>, Gathered> found; // family, why
@@ -108,7 +108,7 @@ private:
       g.byPart[part] += alignedBytes(b);
       ++g.group.buffers;
       if (inUse_[index] && !b.persistent())
-        g.names.push_back(printable(b.name()));
+        g.group.operands.push_back(printable(b.name()));
       if (number) {
         g.least = std::min(g.least, *number);
         g.most = std::max(g.most, *number);
@@ -120,8 +120,6 @@ private:
       g.group.why = key.second;
       if (g.least <= g.most)
         g.group.name += g.least == g.most ? utostr(g.most) : utostr(g.least) + "-" + utostr(g.most);
-      if (!g.names.empty() && g.names.size() <= 3)
-        g.group.why += ": " + join(g.names, ", ");
       g.group.parts = unsigned(g.byPart.size());
       for (auto [part, bytes] : g.byPart)
         g.group.mostOfAPart = std::max(g.group.mostOfAPart, bytes);
@@ -129,6 +127,30 @@ private:
     }
     llvm::stable_sort(list, [](auto &a, auto &b) { return a.total > b.total; });
     return list;
+  }
+
+  std::string summary(const Peak &peak, ArrayRef<PeakGroup> groups) const {
+    constexpr double kWorthSaying = 0.02;
+    std::map<std::string, uint64_t> byReason;
+    for (const PeakGroup &group : groups)
+      byReason[group.why] += group.total;
+    std::vector<std::pair<uint64_t, std::string>> reasons;
+    for (auto &[why, bytes] : byReason)
+      if (double(bytes) >= kWorthSaying * double(peak.bytes))
+        reasons.push_back({bytes, why});
+    llvm::sort(reasons, [](auto &a, auto &b) { return a > b; });
+    std::string text;
+    for (auto &[bytes, why] : reasons)
+      text += (text.empty() ? "" : ", ") + percentText(double(bytes), double(peak.bytes)) +
+              (text.empty() ? " is " : " ") + why;
+    std::vector<uint64_t> byPart(parts_.names.size(), 0);
+    for (uint32_t b : peak.buffers)
+      byPart[parts_.ofBuffer[b]] += alignedBytes(plan_.buffers(int(b)));
+    if (byPart.empty())
+      return text;
+    size_t most = size_t(std::max_element(byPart.begin(), byPart.end()) - byPart.begin());
+    return text + ". Most in one part: " + parts_.names[most] + ", " + bytesText(byPart[most]) +
+           ".";
   }
 
   const plan::Plan &plan_;

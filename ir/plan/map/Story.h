@@ -13,6 +13,8 @@ namespace shardc::map {
 struct PeakGroup {
   std::string name; ///< "lm_head", "decoder.block.0-23"
   std::string why;  ///< "saved for the backward pass"
+  std::vector<std::string>
+      operands; ///< names of those that the command at the peak reads or writes
   std::array<uint64_t, kKinds> bytes{};
   uint64_t total = 0;
   unsigned parts = 0, buffers = 0;
@@ -23,7 +25,10 @@ struct Story {
   uint64_t bytes = 0, position = 0; ///< of the peak
   std::string part;                 ///< what computes there: "lm_head"
   std::string where;                ///< "backward pass of lm_head (matmul, command 524 of train)"
-  std::vector<PeakGroup> groups;    ///< largest first; their sum is `bytes`
+  /// "62.0 % is kept from step to step, 33.2 % saved for the backward pass. Most in one part:
+  /// embeddings, 329 MiB."
+  std::string summary;
+  std::vector<PeakGroup> groups; ///< largest first; their sum is `bytes`
 };
 Story storyOf(const plan::Plan &plan, uint32_t space, const Parts &parts, llvm::ArrayRef<Use> uses,
               llvm::ArrayRef<Band> bands);

@@ -82,19 +82,22 @@ public:
           ++end;
         double from = column(scene_.bands[i].first), to = column(scene_.bands[end - 1].last);
         svg_.rect({from, y, to - from, kStrip - 1}, color(scene_.bands[i]));
-        std::string text = label(scene_.bands[i]);
-        if (!text.empty() && textWidth(text, 10) + 2 < to - from)
-          svg_.text((from + to) / 2, y + 12, text, "s", SvgWriter::Middle);
+        std::vector<std::string> texts = label(scene_.bands[i]); // the first that fits
+        auto text =
+            find_if(texts, [&](auto &t) { return !t.empty() && textWidth(t, 10) + 2 < to - from; });
+        if (text != texts.end())
+          svg_.text((from + to) / 2, y + 12, *text, "s", SvgWriter::Middle);
         i = end;
       }
       y += kStrip;
     };
     strip([](const Band &b) { return std::pair(b.program, b.phase); },
-          [&](const Band &b) {
-            std::string text = phaseName(scene_.plan, b).str();
-            return several && b.phase != 2
-                       ? printable(scene_.plan.programs(int(b.program)).name()) + ": " + text
-                       : text;
+          [&](const Band &b) -> std::vector<std::string> {
+            std::string pass = phaseName(scene_.plan, b).str();
+            StringRef program = scene_.plan.programs(int(b.program)).name();
+            if (!several || !program.starts_with("train"))
+              return {pass};
+            return {printable(program) + ": " + pass, pass};
           },
           [&](const Band &b) {
             constexpr const char *kColors[] = {"#cfe0f1", "#f3d9c6", "#d6e8cf"};
@@ -105,12 +108,15 @@ public:
         [&](const Band &b) {
           return std::tuple(b.program, b.phase, stem(scene_.parts.names[b.part]));
         },
-        [&](const Band &b) { return stem(scene_.parts.names[b.part]); },
+        [&](const Band &b) {
+          std::string name = stem(scene_.parts.names[b.part]);
+          return std::vector{name, StringRef(name).rsplit('.').second.str()};
+        },
         [](const Band &b) { return "#e9edf0"; });
     strip([](const Band &b) { return std::tuple(b.program, b.phase, b.part); },
           [&](const Band &b) {
             StringRef name = scene_.parts.names[b.part];
-            return name.drop_front(name.rtrim("0123456789").size()).str();
+            return std::vector{name.drop_front(name.rtrim("0123456789").size()).str()};
           },
           [](const Band &b) { return b.part % 2 ? "#cdd5dc" : "#dfe5ea"; });
     const Band &band = bandAt(scene_.bands, scene_.story.position);
@@ -193,6 +199,21 @@ private:
     bool shaded;
   };
 
+  /// "encoder.layer, decoder.layer": names in a row; where they are too long, without how they
+  /// begin.
+  static std::string fitting(std::vector<std::string> names) {
+    constexpr unsigned kColumns = 27;
+    for (bool cut = true; cut && columnsOf(join(names, ", ")) > kColumns;) {
+      cut = false;
+      for (std::string &name : names)
+        if (auto [head, tail] = StringRef(name).split('.'); !tail.empty()) {
+          name = tail.str();
+          cut = true;
+        }
+    }
+    return shortened(join(names, ", "), kColumns);
+  }
+
   /// "1.66 GiB  encoder.block, decoder.block": layers of one stem together; what is less than a
   /// twentieth goes without saying.
   static std::string describe(ArrayRef<Piece> run) {
@@ -215,11 +236,11 @@ private:
       if (known->name != piece.name)
         known->name = key;
     }
-    std::string names;
+    std::vector<std::string> names;
     for (const Share &share : shares)
       if (share.bytes * 20 >= bytes)
-        names += (names.empty() ? "" : ", ") + share.name;
-    return bytesText(bytes) + "  " + shortened(names, 26);
+        names.push_back(share.name);
+    return bytesText(bytes) + "  " + fitting(names);
   }
 
   /// What lives at the peak by address; neighbours of one part and kind together, of one kind where

@@ -17,7 +17,7 @@ public:
   double title(double y) {
     svg_.text(20, y + 32,
               "Peak: " + bytesText(scene_.story.bytes) + ", in the " +
-                  shortened(scene_.story.where, 80),
+                  shortened(scene_.story.where, 92),
               "t b");
     std::string line = shortened(printable(scene_.plan.model().path()), 60) + "; " +
                        utostr(scene_.plan.ranks()) +
@@ -34,7 +34,7 @@ public:
 
   /// The table: why the peak is as high as it is.
   double groups(double y) {
-    svg_.text(20, y, "What lives there, and why", "b");
+    svg_.text(20, y, "Why:", "b", SvgWriter::Start, " " + shortened(scene_.story.summary, 185));
     y += 8;
     uint64_t largest = scene_.story.groups.empty() ? 1 : scene_.story.groups.front().total;
     PeakGroup rest;
@@ -88,6 +88,8 @@ private:
     std::string why = group.why;
     if (group.parts > 1)
       why = utostr(group.parts) + " layers of up to " + bytesText(group.mostOfAPart) + ", " + why;
+    if (!group.operands.empty() && group.operands.size() <= 3)
+      why += ": " + join(group.operands, ", ");
     svg_.text(366, y, shortened(group.name, 40), "b", SvgWriter::Start, "   " + shortened(why, 95));
   }
 

@@ -47,7 +47,7 @@ void SvgWriter::begin(double width, double height) {
       << pixels(height) << "\" viewBox=\"0 0 " << pixels(width) << ' ' << pixels(height) << "\">\n"
       << "<style>text{font:12px "
          "Helvetica,Arial,sans-serif;fill:#20262c}.b{font-weight:bold}.s{font-size:10px}"
-         ".p{font-weight:normal}.g{fill:#66707a}.r{fill:#b3001b}.t{font-size:20px}</style>\n";
+         ".p{font-weight:normal}.g{fill:#66707a}.r{fill:#b3001b}.t{font-size:18px}</style>\n";
   rect({0, 0, width, height}, "#fff");
 }
 

@@ -16,7 +16,7 @@ function whyAt(b, position, inUse) {
   if (inUse.has(b))
     return "read or written by this command";
   if (kinds[buffers.kind[b]].name === "communication")
-    return "gathered for a later command, or being reduced";
+    return "in flight between the ranks";
   if (buffers.reader[b] <= position)
     return "kept to the end of the program";
   const reader = passAt(buffers.reader[b]), writer = buffers.writer[b] < 0 ? passAt(position) : passAt(buffers.writer[b]);

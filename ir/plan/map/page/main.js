@@ -43,6 +43,7 @@ function chooseBuffer(b) {
 function useSpace(index) {
   view.setSpace(index);
   byId("title").textContent = `Peak: ${bytesText(view.space.peak)}, in the ${whereText(view.space.position)}`;
+  byId("summary").textContent = "Why: " + view.space.summary;
   const largest = kinds.map((_, k) => view.space.curve.bytes[k].reduce((a, b) => Math.max(a, b), 0));
   byId("legend").replaceChildren(...kinds.filter((_, k) => largest[k] > 0).map(kind => element("span", [swatch(kind.color), kind.label])));
   recolor();

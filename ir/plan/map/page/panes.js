@@ -129,8 +129,9 @@ class Panes {
           continue;
         c.fillStyle = run.color;
         c.fillRect(kLeft + from, y, to - from, kStrip - 1);
-        if (run.label && to - from > 8 && c.measureText(run.label).width + 2 < to - from)
-          this.text(run.label, kLeft + (from + to) / 2, y + 12, {align: "center"});
+        const label = to - from > 8 && run.labels.find(text => c.measureText(text).width + 2 < to - from);
+        if (label)
+          this.text(label, kLeft + (from + to) / 2, y + 12, {align: "center"});
       }
     });
   }
