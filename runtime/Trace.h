@@ -2,7 +2,7 @@
 // When the commands of a plan ran, beside what was predicted.
 #pragma once
 
-#include "ir/plan/Plan.h"
+#include "ir/plan/Predict.h"
 #include <vector>
 
 namespace shardc {
@@ -16,24 +16,19 @@ public:
   /// Microseconds from the start of the program's run.
   void set(int program, int command, double start, double end) { spans_[program][command] = {start, end}; }
 
-  struct Span {
-    double start = 0, end = -1; ///< end < start: has not run
-  };
-  llvm::ArrayRef<Span> spans(int program) const { return spans_[program]; } ///< by command
+  llvm::ArrayRef<CommandSpan> spans(int program) const { return spans_[program]; } ///< by command
 
   /// As Perfetto and chrome://tracing read it: the programs that have run, one after another, a track for each stream; as measured,
-  /// and as predicted: each command when its stream and what it waits for allow.
+  /// and as predicted.
   llvm::Error write(llvm::StringRef path) const;
   /// A table: what all commands of a kernel and phase took, and should have taken, the most expensive first; then programs.
   void printKernels(llvm::raw_ostream &os) const;
 
 private:
   bool hasRun(int program) const { return !spans_[program].empty() && spans_[program].back().end >= 0; }
-  static double endOf(llvm::ArrayRef<Span> spans);
-  std::vector<Span> predict(const plan::Program &program) const;
 
   const plan::Plan &plan_;
-  std::vector<std::vector<Span>> spans_; ///< by program, then command
+  std::vector<std::vector<CommandSpan>> spans_; ///< by program, then command
 };
 
 } // namespace shardc

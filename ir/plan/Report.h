@@ -15,9 +15,16 @@ void printDetails(const plan::Plan &plan, llvm::raw_ostream &os);
 void printCommands(const plan::Plan &plan, llvm::raw_ostream &os);
 /// A line for each buffer, largest first.
 void printBuffers(const plan::Plan &plan, llvm::raw_ostream &os);
-/// What lives at the peak, alike ones together, largest first, and what would lower it, cheapest
-/// first.
+/// What lives at the peak, alike ones together and by layer, largest first, and what would lower it,
+/// cheapest first.
 void printPeak(const plan::Plan &plan, llvm::raw_ostream &os);
+/// The life of one tensor: where it lies, who writes and reads it, what is before and after it in its place. `name` is a parameter, a
+/// buffer (its number, "%12" in the text form; its name; "layer: name"). Several that are called so: a table of them. An error for a
+/// name that is none, with names that are near it.
+llvm::Error printWhy(const plan::Plan &plan, llvm::StringRef name, llvm::raw_ostream &os);
+/// What is different in the second plan: options, peak, bytes by kind and by layer, buffers that came and went.
+void printDiff(const plan::Plan &before, const plan::Plan &after, llvm::StringRef beforeName, llvm::StringRef afterName,
+               llvm::raw_ostream &os);
 /// Memory, wire and time of several plans, a line for each: such as the stages of one model.
 /// `names`: one for each plan. Requires: at least one.
 void printComparison(llvm::ArrayRef<plan::Plan> plans, llvm::ArrayRef<std::string> names,
@@ -25,6 +32,9 @@ void printComparison(llvm::ArrayRef<plan::Plan> plans, llvm::ArrayRef<std::strin
 /// All of it for programs: one JSON object with stable keys.
 void printJson(const plan::Plan &plan, llvm::raw_ostream &os);
 
+/// The command at the peak, with its layer.
+struct Peak;
+std::string peakPlace(const plan::Plan &plan, const Peak &peak);
 /// "decoder.block.0: matmul_7": the name, after the layer where the name does not say it.
 std::string fullName(const plan::Plan &plan, const plan::Buffer &buffer);
 /// Live bytes by kind: at the peak of all spaces, and at that kind's own peak. Largest first.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/base/Tensor.h"
 #include "ir/plan/Peak.h"
+#include "ir/plan/Positions.h"
 #include "ir/plan/Report.h"
 #include "ir/plan/Text.h"
 #include "llvm/Support/JSON.h"
+#include <map>
 
 using namespace llvm;
 
@@ -12,7 +14,8 @@ namespace {
 
 class Writer {
 public:
-  Writer(const plan::Plan &plan, raw_ostream &os) : plan_(plan), json_(os, /*IndentSize=*/2) {}
+  Writer(const plan::Plan &plan, raw_ostream &os)
+      : plan_(plan), positions_(plan), json_(os, /*IndentSize=*/2) {}
 
   void run() {
     json_.object([&] {
@@ -43,6 +46,9 @@ public:
       json_.attributeArray("buckets", [&] { writeBuckets(); });
       json_.attributeArray("inputs", [&] { writeInputs(); });
       json_.attributeArray("outputs", [&] { writeOutputs(); });
+      json_.attributeArray("layers", [&] { writeLayers(); });
+      json_.attributeArray("buffer_table", [&] { writeBuffers(); });
+      json_.attributeArray("command_table", [&] { writeCommands(); });
     });
   }
 
@@ -96,7 +102,14 @@ private:
         json_.attribute("kind", kindName(plan_.spaces(s).kind()));
         json_.attribute("bytes", plan_.spaces(s).bytes());
         json_.attribute("lower_bound_bytes", plan_.spaces(s).lower_bound());
-        json_.attribute("peak_position", findPeak(plan_, s).position);
+        Peak peak = findPeak(plan_, s);
+        json_.attribute("peak_position", peak.position);
+        if (peak.position < positions_.size())
+          json_.attributeObject("peak_command", [&] { writeWhere(peak.position); });
+        json_.attributeArray("peak_buffers", [&] {
+          for (uint32_t buffer : peak.buffers)
+            json_.value(buffer);
+        });
         text("method", plan_.spaces(s).method());
         json_.attributeArray("regions", [&] { writeRegions(plan_.spaces(s)); });
       });
@@ -109,6 +122,76 @@ private:
         json_.attribute("offset", r.offset());
         json_.attribute("bytes", r.bytes());
         json_.attribute("lower_bound_bytes", r.lower_bound());
+      });
+  }
+
+  void writeWhere(uint64_t position) {
+    const plan::Command &c = positions_.command(position);
+    text("program", plan_.programs(positions_.programIndex(position)).name());
+    text("kernel", c.kernel());
+    text("phase", phaseName(c.phase()));
+    text("layer", plan_.strings(c.layer()));
+    text("place", plan_.strings(c.place()));
+  }
+
+  /// Live bytes at the peaks of all spaces.
+  void writeLayers() {
+    std::map<uint32_t, std::pair<uint64_t, uint64_t>> layers; // by string: all, persistent
+    for (int s = 0; s < plan_.spaces_size(); ++s)
+      for (uint32_t index : findPeak(plan_, s).buffers) {
+        const plan::Buffer &b = plan_.buffers(index);
+        layers[b.layer()].first += alignedBytes(b);
+        layers[b.layer()].second += b.persistent() ? alignedBytes(b) : 0;
+      }
+    for (auto &[layer, bytes] : layers)
+      json_.object([&, layer = layer, bytes = bytes] {
+        text("name", plan_.strings(layer));
+        json_.attribute("peak_bytes", bytes.first);
+        json_.attribute("persistent_bytes", bytes.second);
+      });
+  }
+
+  void position(StringRef key, uint64_t value) {
+    json_.attribute(key, value == Life::kNone ? json::Value(nullptr) : json::Value(value));
+  }
+
+  void writeBuffers() {
+    for (auto [buffer, life] : zip_equal(plan_.buffers(), livesOf(plan_)))
+      json_.object([&, &b = buffer, &life = life] {
+        text("name", b.name());
+        text("layer", plan_.strings(b.layer()));
+        json_.attribute("kind", kindName(b.kind()));
+        json_.attribute("space", b.space());
+        json_.attribute("offset", b.offset());
+        json_.attribute("bytes", b.bytes());
+        json_.attribute("persistent", b.persistent());
+        json_.attribute("first", b.first());
+        json_.attribute("last", b.last());
+        position("producer", life.producer);
+        position("last_reader", life.lastReader);
+      });
+  }
+
+  void refs(StringRef key, const google::protobuf::RepeatedPtrField<plan::Ref> &list) {
+    json_.attributeArray(key, [&] {
+      for (const plan::Ref &ref : list)
+        json_.value(ref.absent() ? json::Value(nullptr) : json::Value(ref.buffer()));
+    });
+  }
+
+  void writeCommands() {
+    for (uint64_t at = 0; at < positions_.size(); ++at)
+      json_.object([&] {
+        const plan::Command &c = positions_.command(at);
+        writeWhere(at);
+        json_.attribute("stream", streamName(c.stream()));
+        json_.attribute("flops", c.flops());
+        json_.attribute("moved_bytes", c.moved_bytes());
+        json_.attribute("predicted_us", c.predicted_us());
+        refs("reads", c.inputs());
+        refs("writes", c.outputs());
+        if (c.has_workspace() && !c.workspace().absent())
+          json_.attribute("workspace", c.workspace().buffer());
       });
   }
 
@@ -232,6 +315,7 @@ private:
   }
 
   const plan::Plan &plan_;
+  Positions positions_;
   json::OStream json_;
 };
 

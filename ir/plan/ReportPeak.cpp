@@ -1,75 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/Groups.h"
 #include "ir/plan/Peak.h"
+#include "ir/plan/Positions.h"
 #include "ir/plan/Report.h"
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include <map>
 
 using namespace llvm;
 
 namespace shardc {
 namespace {
-
-/// "encoder.block.*.h": numbers out of the name, so that layers fall together.
-std::string pattern(StringRef name) {
-  std::string out;
-  for (size_t i = 0; i < name.size();) {
-    bool number = isDigit(name[i]) && (i == 0 || !isAlpha(name[i - 1]));
-    if (!number) {
-      out += name[i++];
-      continue;
-    }
-    while (i < name.size() && isDigit(name[i]))
-      ++i;
-    out += '*';
-  }
-  return out;
-}
-
-struct Group {
-  plan::BufferKind kind = plan::ACTIVATION;
-  std::string name;
-  uint64_t bytes = 0, largest = 0;
-  unsigned count = 0;
-};
-
-std::vector<Group> groupsAt(const plan::Plan &plan, const Peak &peak) {
-  MapVector<std::pair<unsigned, std::string>, Group,
-            std::map<std::pair<unsigned, std::string>, unsigned>>
-      groups;
-  for (uint32_t index : peak.buffers) {
-    const plan::Buffer &b = plan.buffers(index);
-    std::string name = pattern(fullName(plan, b));
-    Group &group = groups[{b.kind(), name}];
-    group.kind = b.kind();
-    group.name = name;
-    group.bytes += alignedBytes(b);
-    group.largest = std::max(group.largest, alignedBytes(b));
-    ++group.count;
-  }
-  std::vector<Group> list;
-  for (auto &entry : groups)
-    list.push_back(entry.second);
-  llvm::stable_sort(list, [](auto &a, auto &b) { return a.bytes > b.bytes; });
-  return list;
-}
-
-/// The command at a position of the numbering that runs through all programs.
-std::string commandAt(const plan::Plan &plan, uint64_t position) {
-  for (const plan::Program &program : plan.programs()) {
-    if (position < uint64_t(program.commands_size())) {
-      const plan::Command &c = program.commands(int(position));
-      std::string text =
-          printable(program.name()) + " command " + utostr(position) + ", " + printable(c.kernel());
-      StringRef place = plan.strings(c.place());
-      return place.empty() ? text : text + ", " + printable(place);
-    }
-    position -= program.commands_size();
-  }
-  return "before the first command";
-}
 
 struct Change {
   std::string what;
@@ -108,6 +49,57 @@ std::vector<Change> changes(const plan::Plan &plan) {
 
 } // namespace
 
+/// A table without its long and light tail: groups below a thousandth of the peak are one row.
+static void printGroups(const plan::Plan &plan, const Peak &peak, raw_ostream &os) {
+  Table table({{"bytes", Table::Right},
+               {"share", Table::Right},
+               {"buffers", Table::Right},
+               {"largest", Table::Right},
+               {"kind"},
+               {"name", Table::Flexible}});
+  auto add = [&](const BufferGroup &group, StringRef kind) {
+    table.add({bytesText(group.bytes), percentText(double(group.bytes), double(peak.bytes)), utostr(group.count),
+               bytesText(group.largest), kind.str(), printable(group.name)});
+  };
+  BufferGroup rest;
+  for (const BufferGroup &group : groupsOf(plan, peak.buffers)) {
+    if (group.bytes * 1000 >= peak.bytes) {
+      add(group, kindName(group.kind));
+      continue;
+    }
+    rest.bytes += group.bytes;
+    rest.largest = std::max(rest.largest, group.largest);
+    rest.count += group.count;
+  }
+  if (rest.count)
+    add(rest, "others");
+  table.print(os);
+}
+
+static void printLayers(const plan::Plan &plan, const Peak &peak, raw_ostream &os) {
+  Table table({{"bytes", Table::Right},
+               {"share", Table::Right},
+               {"persistent", Table::Right},
+               {"layers", Table::Right},
+               {"layer", Table::Flexible},
+               {"largest", Table::Right},
+               {"in", Table::Flexible}});
+  for (const LayerGroup &group : layersOf(plan, peak.buffers))
+    table.add({bytesText(group.bytes), percentText(double(group.bytes), double(peak.bytes)),
+               bytesText(group.persistent), utostr(group.layers),
+               group.name.empty() ? "(none)" : printable(group.name), bytesText(group.largest),
+               group.layers > 1 ? printable(group.largestLayer) : ""});
+  table.print(os);
+}
+
+std::string peakPlace(const plan::Plan &plan, const Peak &peak) {
+  Positions positions(plan);
+  if (peak.position >= positions.size())
+    return "before the first command";
+  StringRef layer = plan.strings(int(positions.command(peak.position).layer()));
+  return positions.describe(peak.position) + (layer.empty() ? "" : ", layer " + printable(layer));
+}
+
 void printPeak(const plan::Plan &plan, raw_ostream &os) {
   for (int s = 0; s < plan.spaces_size(); ++s) {
     Peak peak = findPeak(plan, s);
@@ -116,30 +108,10 @@ void printPeak(const plan::Plan &plan, raw_ostream &os) {
     os << "space " << s << " (" << kindName(plan.spaces(s).kind()) << "): " << bytesText(peak.bytes)
        << " live in " << peak.buffers.size() << " buffers, arena "
        << bytesText(plan.spaces(s).bytes()) << "\n"
-       << shortened("at " + commandAt(plan, peak.position), kScreenColumns) << "\n";
-    Table table({{"bytes", Table::Right},
-                 {"share", Table::Right},
-                 {"buffers", Table::Right},
-                 {"largest", Table::Right},
-                 {"kind"},
-                 {"name", Table::Flexible}});
-    // The tail is long and light.
-    Group rest;
-    for (const Group &group : groupsAt(plan, peak)) {
-      if (group.bytes * 1000 < peak.bytes) {
-        rest.bytes += group.bytes;
-        rest.largest = std::max(rest.largest, group.largest);
-        rest.count += group.count;
-        continue;
-      }
-      table.add({bytesText(group.bytes), percentText(double(group.bytes), double(peak.bytes)),
-                 utostr(group.count), bytesText(group.largest), kindName(group.kind).str(),
-                 printable(group.name)});
-    }
-    if (rest.count)
-      table.add({bytesText(rest.bytes), percentText(double(rest.bytes), double(peak.bytes)),
-                 utostr(rest.count), bytesText(rest.largest), "others", ""});
-    table.print(os);
+       << shortened("at " + peakPlace(plan, peak), kScreenColumns) << "\n";
+    printGroups(plan, peak, os);
+    os << "\nby layer\n";
+    printLayers(plan, peak, os);
   }
   os << "\nwhat would lower it\n";
   std::vector<Change> list = changes(plan);

@@ -12,48 +12,6 @@ using namespace llvm;
 namespace shardc {
 namespace {
 
-/// "model     text": the label once, then lines below each other, wrapped at 100 columns.
-class Section {
-public:
-  Section(raw_ostream &os, StringRef label) : os_(os), label_(label) {}
-  void line(const Twine &text) {
-    std::string rest = text.str();
-    do {
-      size_t take = rest.size();
-      if (columnsOf(rest) > kScreenColumns - kLabel) {
-        take = rest.rfind(' ', kScreenColumns - kLabel);
-        if (take == std::string::npos || take == 0)
-          take = rest.size();
-      }
-      os_ << left_justify(label_, kLabel) << StringRef(rest).take_front(take) << '\n';
-      label_ = "";
-      rest = StringRef(rest).drop_front(take).ltrim().str();
-    } while (!rest.empty());
-  }
-
-private:
-  static constexpr unsigned kLabel = 10;
-  raw_ostream &os_;
-  StringRef label_;
-};
-
-std::string optionText(const plan::Attr &attr) {
-  switch (attr.value_case()) {
-  case plan::Attr::kI:
-    return itostr(attr.i());
-  case plan::Attr::kF:
-    return formatDouble(attr.f());
-  case plan::Attr::kS:
-    return printable(attr.s());
-  default:
-    break;
-  }
-  std::string text;
-  for (int64_t v : attr.ints().v())
-    text += (text.empty() ? "" : "x") + itostr(v);
-  return text;
-}
-
 void printModel(const plan::Plan &plan, raw_ostream &os) {
   const plan::Model &m = plan.model();
   Section section(os, "model");
@@ -91,7 +49,7 @@ void printStep(const plan::Plan &plan, raw_ostream &os) {
   section.line("commands: " + commands);
   std::string options;
   for (const plan::Attr &a : plan.options())
-    options += (options.empty() ? "" : " ") + printable(a.name()) + "=" + optionText(a);
+    options += (options.empty() ? "" : " ") + printable(a.name()) + "=" + attrText(a);
   if (!options.empty())
     Section(os, "options").line(options);
 }

@@ -21,7 +21,7 @@ std::string results(const plan::Command &c) {
 } // namespace
 
 void printCommands(const plan::Plan &plan, raw_ostream &os) {
-  constexpr const char *kPhases[] = {"forward", "backward", "update"};
+  constexpr const char *kPhases[] = {"fwd", "bwd", "upd"};
   uint64_t position = 0;
   for (const plan::Program &program : plan.programs()) {
     os << "program " << printable(program.name()) << "\n";
@@ -30,13 +30,13 @@ void printCommands(const plan::Plan &plan, raw_ostream &os) {
                  {"phase"},
                  {"kernel"},
                  {"result"},
-                 {"work", Table::Right},
+                 {"FLOP", Table::Right},
                  {"predicted", Table::Right},
                  {"place", Table::Flexible}},
                 0);
     for (const plan::Command &c : program.commands())
       table.add({utostr(position++), streamName(c.stream()), kPhases[c.phase()], printable(c.kernel()), results(c),
-                 siText(c.flops(), "FLOP"), durationText(c.predicted_us()),
+                 c.flops() > 0 ? siText(c.flops(), "") : "", durationText(c.predicted_us()),
                  printable(plan.strings(c.place()))});
     table.print(os);
     os << '\n';

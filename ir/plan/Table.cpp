@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/Table.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/Twine.h"
+#include "llvm/Support/Format.h"
 #include <cassert>
 
 using namespace llvm;
@@ -75,6 +75,21 @@ void Table::print(raw_ostream &os) const {
   printRow([&](size_t i) { return columns_[i].title; });
   for (auto &row : rows_)
     printRow([&](size_t i) { return row[i]; });
+}
+
+void Section::line(const Twine &text) {
+  std::string rest = text.str();
+  do {
+    size_t take = rest.size();
+    if (columnsOf(rest) > kScreenColumns - kLabel) {
+      take = rest.rfind(' ', kScreenColumns - kLabel);
+      if (take == std::string::npos || take == 0)
+        take = rest.size();
+    }
+    os_ << left_justify(label_, kLabel) << StringRef(rest).take_front(take) << '\n';
+    label_ = "";
+    rest = StringRef(rest).drop_front(take).ltrim().str();
+  } while (!rest.empty());
 }
 
 } // namespace shardc

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aligned tables for a terminal of 100 columns.
+// Aligned tables and labelled lines for a terminal of 100 columns.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
 #include <vector>
@@ -33,6 +34,18 @@ private:
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
   unsigned indent_;
+};
+
+/// "model     text": the label once, then lines below each other, wrapped.
+class Section {
+public:
+  Section(llvm::raw_ostream &os, llvm::StringRef label) : os_(os), label_(label) {}
+  void line(const llvm::Twine &text);
+
+private:
+  static constexpr unsigned kLabel = 10;
+  llvm::raw_ostream &os_;
+  llvm::StringRef label_;
 };
 
 /// Columns that UTF-8 text takes (one a code point).

@@ -124,6 +124,23 @@ std::string countText(uint64_t count) {
   return text;
 }
 
+std::string attrText(const plan::Attr &attr) {
+  switch (attr.value_case()) {
+  case plan::Attr::kI:
+    return itostr(attr.i());
+  case plan::Attr::kF:
+    return formatDouble(attr.f());
+  case plan::Attr::kS:
+    return printable(attr.s());
+  default:
+    break;
+  }
+  std::string text;
+  for (int64_t v : attr.ints().v())
+    text += (text.empty() ? "" : "x") + itostr(v);
+  return text;
+}
+
 std::string formatDouble(double value) {
   char text[32];
   auto [end, error] = std::to_chars(text, text + sizeof text, value);

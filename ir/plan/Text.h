@@ -27,6 +27,8 @@ std::string siText(double value, llvm::StringRef unit);
 std::string durationText(double microseconds);
 /// "60,506,624".
 std::string countText(uint64_t count);
+/// The value of an option or attribute: "adamw", "4", "2x3".
+std::string attrText(const plan::Attr &attr);
 /// The shortest decimal that reads back as the same number.
 std::string formatDouble(double value);
 

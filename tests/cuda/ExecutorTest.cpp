@@ -392,7 +392,7 @@ TEST(CudaExecutor, TracesGraphs) {
     for (int run = 0; run < 3; ++run) {
       ASSERT_EQ(messageOf(executor->run(0)), "");
       for (int c = 0; c < p.plan.programs(0).commands_size(); ++c) {
-        Trace::Span span = trace.spans(0)[c];
+        CommandSpan span = trace.spans(0)[c];
         EXPECT_GE(span.start, 0) << c;
         EXPECT_GE(span.end, span.start) << c;
         EXPECT_LT(span.end, 1e6) << c; // a second, in microseconds

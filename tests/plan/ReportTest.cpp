@@ -86,7 +86,7 @@ TEST(Report, PeakGroupsWhatIsAlikeAndAdvises) {
   plan.mutable_buffers(kSquares)->set_name("block.11.h");
   std::string out = printed(printPeak, plan);
   EXPECT_NE(out.find("2.00 KiB live in 8 buffers, arena 2.25 KiB"), std::string::npos) << out;
-  EXPECT_NE(out.find("at train command 1, fused"), std::string::npos) << out;
+  EXPECT_NE(out.find("at train command 1 (forward), fused"), std::string::npos) << out;
   EXPECT_NE(out.find("512 B  25.0 %        2    256 B  activation       block.*.h"),
             std::string::npos)
       << out;

@@ -2,6 +2,8 @@
 #include "tools/inspect/Files.h"
 #include "ir/base/Error.h"
 #include "ir/base/File.h"
+#include "ir/plan/MemoryViz.h"
+#include "ir/plan/PlanTrace.h"
 #include "ir/plan/map/Map.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Path.h"
@@ -37,5 +39,15 @@ Error writeCsv(const plan::Plan &plan, StringRef path) {
   }
   return Error::success();
 }
+
+static Error write(StringRef path, const plan::Plan &plan, void (*print)(const plan::Plan &, raw_ostream &)) {
+  return writeFileAtomically(path, [&](raw_ostream &os) {
+    print(plan, os);
+    return Error::success();
+  });
+}
+
+Error writeMemoryViz(const plan::Plan &plan, StringRef path) { return write(path, plan, printMemoryViz); }
+Error writeTrace(const plan::Plan &plan, StringRef path) { return write(path, plan, printTrace); }
 
 } // namespace shardc

@@ -12,4 +12,9 @@ llvm::Error writeMap(const plan::Plan &plan, llvm::StringRef path);
 /// before the ending.
 llvm::Error writeCsv(const plan::Plan &plan, llvm::StringRef path);
 
+/// Memory over the step, for PyTorch's memory viewer.
+llvm::Error writeMemoryViz(const plan::Plan &plan, llvm::StringRef path);
+/// The predicted step, for Perfetto.
+llvm::Error writeTrace(const plan::Plan &plan, llvm::StringRef path);
+
 } // namespace shardc

@@ -25,20 +25,53 @@ cl::opt<bool> buffers("buffers", cl::desc("a line for each buffer, largest first
                       cl::cat(category));
 cl::opt<bool> peak("peak", cl::desc("what lives at the peak, and what would lower it"),
                    cl::cat(category));
-cl::opt<std::string>
-    mapPath("map",
-            cl::desc("draw the memory, address over time: a picture, or a page to look around in"),
-            cl::value_desc("FILE.svg|FILE.html"), cl::cat(category));
-cl::opt<std::string> csvPath("csv",
-                             cl::desc("write lifetimes, sizes and offsets as MiniMalloc does"),
-                             cl::value_desc("FILE"), cl::cat(category));
+cl::opt<std::string> why("why", cl::value_desc("NAME"),
+                         cl::desc("the life of one tensor: a parameter, or a buffer by name or number"),
+                         cl::cat(category));
+cl::opt<std::string> diff("diff", cl::value_desc("OTHER.plan"),
+                          cl::desc("what is different in the other plan: bytes by kind and layer, buffers that "
+                                   "came and went"),
+                          cl::cat(category));
 cl::opt<bool> check("check", cl::desc("say whether the plan is sound: exit code 0 only if it is"),
                     cl::cat(category));
 
+cl::OptionCategory written("Files to write, beside what is printed (asked for alone, they are all)");
+cl::opt<std::string> mapPath("map", cl::value_desc("FILE.svg|FILE.html"),
+                             cl::desc("draw the memory, address over time: a picture, or a page to look around in"),
+                             cl::cat(written));
+cl::opt<std::string> csvPath("csv", cl::value_desc("FILE"),
+                             cl::desc("lifetimes, sizes and offsets as MiniMalloc does"), cl::cat(written));
+cl::opt<std::string> memoryVizPath("memory-viz", cl::value_desc("FILE.pickle"),
+                                   cl::desc("memory over the step, for pytorch.org/memory_viz"), cl::cat(written));
+cl::opt<std::string> tracePath("trace", cl::value_desc("FILE.json"),
+                               cl::desc("the predicted step as a timeline, for ui.perfetto.dev"), cl::cat(written));
+
+const struct {
+  const cl::opt<std::string> &path;
+  Error (*write)(const shardc::plan::Plan &, StringRef path);
+} kFiles[] = {{mapPath, shardc::writeMap},
+              {csvPath, shardc::writeCsv},
+              {memoryVizPath, shardc::writeMemoryViz},
+              {tracePath, shardc::writeTrace}};
+
+bool filesAreWanted() {
+  return any_of(kFiles, [](auto &file) { return file.path.getNumOccurrences() > 0; });
+}
+
+Error writeFiles(const shardc::plan::Plan &plan) {
+  for (auto &file : kFiles)
+    if (file.path.getNumOccurrences())
+      if (Error error = file.write(plan, file.path))
+        return error;
+  return Error::success();
+}
+
 Error run() {
-  if (json + text + commands + buffers + peak + check > 1)
+  bool wantsWhy = why.getNumOccurrences(), wantsDiff = diff.getNumOccurrences();
+  int views = json + text + commands + buffers + peak + wantsWhy + wantsDiff;
+  if (views + check > 1)
     return shardc::userError("command line: more than one of --json --text --commands --buffers "
-                             "--peak --check: wanted at most one",
+                             "--peak --why --diff --check: wanted at most one",
                              "see shardc-inspect --help");
   // Reading judges a plan; what gets past it is sound.
   std::vector<shardc::plan::Plan> plans;
@@ -49,28 +82,22 @@ Error run() {
     plans.push_back(std::move(*plan));
   }
   raw_ostream &os = outs();
+  if (plans.size() > 1 && (views || filesAreWanted()))
+    return shardc::userError("command line: several plans are compared in one table: wanted no --json --text "
+                             "--commands --buffers --peak --why --diff --map --csv --memory-viz --trace",
+                             "give one plan");
+  if (Error error = writeFiles(plans.front()))
+    return error;
   if (check) {
     for (const std::string &file : files)
       os << file << ": sound\n";
     return Error::success();
   }
   if (plans.size() > 1) {
-    if (json + text + commands + buffers + peak + !mapPath.empty() + !csvPath.empty())
-      return shardc::userError("command line: several plans are compared in one table: wanted no "
-                               "--json --text --commands --buffers --peak --map --csv",
-                               "give one plan");
     shardc::printComparison(plans, files, os);
     return Error::success();
   }
   const shardc::plan::Plan &plan = plans.front();
-  // Files are written beside whatever is printed; asked for alone, they are all.
-  if (!mapPath.empty())
-    if (Error error = shardc::writeMap(plan, mapPath))
-      return error;
-  if (!csvPath.empty())
-    if (Error error = shardc::writeCsv(plan, csvPath))
-      return error;
-  bool onlyFiles = !mapPath.empty() || !csvPath.empty();
   if (json)
     shardc::printJson(plan, os);
   else if (text)
@@ -81,7 +108,14 @@ Error run() {
     shardc::printBuffers(plan, os);
   else if (peak)
     shardc::printPeak(plan, os);
-  else if (!onlyFiles) {
+  else if (wantsWhy)
+    return shardc::printWhy(plan, why, os);
+  else if (wantsDiff) {
+    Expected<shardc::plan::Plan> other = shardc::readPlan(diff);
+    if (!other)
+      return other.takeError();
+    shardc::printDiff(plan, *other, files.front(), diff, os);
+  } else if (!filesAreWanted()) {
     shardc::printScreen(plan, os);
     shardc::printDetails(plan, os);
     os << '\n';
@@ -93,12 +127,15 @@ Error run() {
 } // namespace
 
 int main(int argc, char **argv) {
-  cl::OptionCategory *categories[] = {&category};
+  cl::OptionCategory *categories[] = {&category, &written};
   shardc::parseCommandLine(argc, argv,
                            {.overview = "shardc-inspect: what is in a training plan",
                             .examples = "shardc-inspect t5.plan\n"
                                         "shardc-inspect t5.plan --peak\n"
                                         "shardc-inspect t5.plan --map t5.html\n"
+                                        "shardc-inspect t5.plan --why shared.weight\n"
+                                        "shardc-inspect stage2.plan --diff stage3.plan\n"
+                                        "shardc-inspect t5.plan --memory-viz t5.pickle --trace t5.json\n"
                                         "shardc-inspect stage0.plan stage1.plan stage3.plan\n"
                                         "shardc-inspect t5.plan --json | python3 -m json.tool",
                             .categories = categories});

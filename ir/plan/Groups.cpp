@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/Groups.h"
+#include "ir/plan/Peak.h"
+#include "ir/plan/Report.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include <map>
+
+using namespace llvm;
+
+namespace shardc {
+
+std::string namePattern(StringRef name) {
+  std::string out;
+  for (size_t i = 0; i < name.size();) {
+    bool number = isDigit(name[i]) && (i == 0 || !isAlpha(name[i - 1]));
+    if (!number) {
+      out += name[i++];
+      continue;
+    }
+    while (i < name.size() && isDigit(name[i]))
+      ++i;
+    out += '*';
+  }
+  return out;
+}
+
+template <typename Key, typename Group> using Grouping = MapVector<Key, Group, std::map<Key, unsigned>>;
+
+/// In order of appearance where bytes are equal.
+template <typename Key, typename Group> static std::vector<Group> largestFirst(Grouping<Key, Group> &groups) {
+  std::vector<Group> list;
+  for (auto &entry : groups)
+    list.push_back(entry.second);
+  llvm::stable_sort(list, [](auto &a, auto &b) { return a.bytes > b.bytes; });
+  return list;
+}
+
+std::vector<BufferGroup> groupsOf(const plan::Plan &plan, ArrayRef<uint32_t> buffers) {
+  Grouping<std::pair<unsigned, std::string>, BufferGroup> groups;
+  for (uint32_t index : buffers) {
+    const plan::Buffer &b = plan.buffers(index);
+    std::string name = namePattern(fullName(plan, b));
+    BufferGroup &group = groups[{b.kind(), name}];
+    group.kind = b.kind();
+    group.name = name;
+    group.bytes += alignedBytes(b);
+    group.largest = std::max(group.largest, alignedBytes(b));
+    ++group.count;
+  }
+  return largestFirst(groups);
+}
+
+std::vector<LayerGroup> layersOf(const plan::Plan &plan, ArrayRef<uint32_t> buffers) {
+  struct Layer {
+    uint64_t bytes = 0, persistent = 0;
+  };
+  Grouping<uint32_t, Layer> layers; // by string
+  for (uint32_t index : buffers) {
+    const plan::Buffer &b = plan.buffers(index);
+    Layer &layer = layers[b.layer()];
+    layer.bytes += alignedBytes(b);
+    layer.persistent += b.persistent() ? alignedBytes(b) : 0;
+  }
+  Grouping<std::string, LayerGroup> groups;
+  for (auto &[string, layer] : layers) {
+    const std::string &name = plan.strings(int(string));
+    LayerGroup &group = groups[namePattern(name)];
+    group.name = namePattern(name);
+    group.bytes += layer.bytes;
+    group.persistent += layer.persistent;
+    ++group.layers;
+    if (layer.bytes > group.largest) {
+      group.largest = layer.bytes;
+      group.largestLayer = name;
+    }
+  }
+  return largestFirst(groups);
+}
+
+} // namespace shardc
