@@ -89,6 +89,8 @@ llvm::Error Binder::collect() {
 llvm::Error Binder::bind(const std::string &key, int64_t value, const std::string &flag) {
   if (value < 1)
     return userError(flag + ": got " + llvm::Twine(value) + ", wanted a number from 1 on");
+  if (options_.batchInstead && !inputs_[0].keys.empty() && key == inputs_[0].keys[0])
+    value = *options_.batchInstead;
   Symbol &symbol = symbols_[key];
   if (symbol.value && *symbol.value != value)
     return userError(flag + ": dimension " + quoted(key) + " is bound twice: got " +
@@ -113,14 +115,15 @@ llvm::Error Binder::bindFlags() {
     if (auto error = bind(name, value, "--dim " + name))
       return error;
   }
-  if (!options_.batch)
+  std::optional<int64_t> batch = options_.batchInstead ? options_.batchInstead : options_.batch;
+  if (!batch)
     return llvm::Error::success();
   if (inputs_.empty() || inputs_[0].keys.empty())
     return userError("--batch: the model's first input has no dim 0");
   if (!inputs_[0].keys[0].empty())
-    return bind(inputs_[0].keys[0], *options_.batch, "--batch");
-  if (inputs_[0].fixed[0] != *options_.batch)
-    return userError("--batch: got " + llvm::Twine(*options_.batch) + ", wanted " +
+    return bind(inputs_[0].keys[0], *batch, "--batch");
+  if (inputs_[0].fixed[0] != *batch)
+    return userError("--batch: got " + llvm::Twine(*batch) + ", wanted " +
                          llvm::Twine(inputs_[0].fixed[0]) + ": dim 0 of input " +
                          quoted(inputs_[0].name) + " is fixed in the model",
                      "export the model with a symbolic batch dimension");

@@ -16,6 +16,8 @@ struct ImportOptions {
   std::vector<std::pair<std::string, int64_t>> dims;
   /// `--batch`: the dimension that dim 0 of the first input names.
   std::optional<int64_t> batch;
+  /// Replaces what `dims`, `batch` and `inputShapes` say of that dimension: for those who try others.
+  std::optional<int64_t> batchInstead;
   /// `--input-shape NAME=8x128`.
   std::vector<std::pair<std::string, Dims>> inputShapes;
 

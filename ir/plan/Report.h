@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ir/plan/Plan.h"
+#include <optional>
 
 namespace shardc {
 
@@ -29,6 +30,12 @@ void printDiff(const plan::Plan &before, const plan::Plan &after, llvm::StringRe
 /// `names`: one for each plan. Requires: at least one.
 void printComparison(llvm::ArrayRef<plan::Plan> plans, llvm::ArrayRef<std::string> names,
                      llvm::raw_ostream &os);
+/// Why a plan does not fit: bytes at its peak, where that is, what lives there by kind, the ten largest buffers, all in exact bytes, and
+/// whether another packing could help. Requires: rankBytes(plan) > budget.
+void printShortfall(const plan::Plan &plan, uint64_t budget, llvm::raw_ostream &os);
+/// What plans of one model for several ranks and stages need, a line for each, beside what DeepSpeed's formulas say. `budget`: bytes that
+/// a rank may take; 0: any. Requires: at least one.
+void printEstimate(llvm::ArrayRef<plan::Plan> plans, uint64_t budget, llvm::raw_ostream &os);
 /// All of it for programs: one JSON object with stable keys.
 void printJson(const plan::Plan &plan, llvm::raw_ostream &os);
 
@@ -46,6 +53,11 @@ std::vector<KindBytes> memoryByKind(const plan::Plan &plan);
 /// Arena bytes of all spaces, and their lower bounds.
 uint64_t arenaBytes(const plan::Plan &plan);
 uint64_t lowerBoundBytes(const plan::Plan &plan);
+/// What a rank takes of its device: arenas there, and what its machine says lies beside them.
+uint64_t rankBytes(const plan::Plan &plan);
+/// Bytes of parameters, gradients and optimizer state on a rank by DeepSpeed's formulas (0.19: estimate_zero2_model_states_mem_needs and its
+/// sister of stage 3, no offload), which are of 16-bit training. nullopt: it has none for the plan's stage.
+std::optional<uint64_t> deepSpeedEstimate(const plan::Plan &plan);
 /// (arena - bound) / bound, in percent; 0 for an empty plan.
 double gapPercent(const plan::Plan &plan);
 

@@ -67,6 +67,13 @@ uint64_t lowerBoundBytes(const plan::Plan &plan) {
   return bytes;
 }
 
+uint64_t rankBytes(const plan::Plan &plan) {
+  uint64_t bytes = plan.floor_bytes();
+  for (const plan::Space &space : plan.spaces())
+    bytes += space.kind() == plan::Space::DEVICE ? space.bytes() : 0;
+  return bytes;
+}
+
 double gapPercent(const plan::Plan &plan) {
   uint64_t bound = lowerBoundBytes(plan);
   return bound ? 100.0 * double(arenaBytes(plan) - bound) / double(bound) : 0;

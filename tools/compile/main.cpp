@@ -1,228 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 // shardc: an ONNX model becomes a training plan.
-#include "frontend/Importer.h"
-#include "ir/base/Error.h"
 #include "ir/base/File.h"
 #include "ir/base/Hint.h"
 #include "ir/graph/Text.h"
 #include "ir/plan/Report.h"
-#include "llvm/Support/raw_ostream.h"
-#include "passes/Pipeline.h"
-#include "tools/common/CommandLine.h"
-#include "tools/flags/DebugFlags.h"
 #include "tools/common/Report.h"
-#include "tools/flags/Arguments.h"
+#include "tools/compile/Budgeting.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 using namespace shardc;
 
 namespace {
 
-cl::OptionCategory modelCategory("Model"), stepCategory("Training step"), planCategory("Sharding and memory"),
-    outputCategory("Output");
-DebugFlags debugFlags;
-
-cl::opt<std::string> modelPath(cl::Positional, cl::desc("MODEL.onnx"), cl::Required);
-cl::opt<std::string> outputPath("o", cl::desc("where the plan goes"), cl::value_desc("FILE.plan"), cl::cat(outputCategory));
-cl::opt<std::string> emit("emit", cl::desc("what to write: ir, plan or plan-text"), cl::init("plan"), cl::cat(outputCategory));
-
-cl::list<std::string> dims("dim", cl::desc("bind symbolic dimensions"), cl::value_desc("NAME=V[,NAME=V]"), cl::cat(modelCategory));
-cl::opt<std::string> batch("batch", cl::desc("dim 0 of the first input, per rank and micro-step"), cl::value_desc("B"), cl::cat(modelCategory));
-cl::list<std::string> inputShapes("input-shape", cl::desc("bind an input's dims by position"), cl::value_desc("NAME=8x128"), cl::cat(modelCategory));
-cl::opt<std::string> externalDataRoot("external-data-root", cl::desc("folder of external weights; default: the model's"),
-                                      cl::value_desc("DIR"), cl::cat(modelCategory));
-cl::list<std::string> freeze("freeze", cl::desc("parameters that are not trained"), cl::value_desc("GLOB"), cl::cat(modelCategory));
-cl::opt<std::string> untie("untie", cl::desc("undo ties that an exporter made of equal values: auto or never"), cl::init("auto"), cl::cat(modelCategory));
-cl::list<std::string> tie("tie", cl::desc("make two parameters one"), cl::value_desc("A=B"), cl::cat(modelCategory));
-
-cl::opt<std::string> loss("loss", cl::desc("auto, cross_entropy, mse or a scalar output; default auto"), cl::init("auto"), cl::cat(stepCategory));
-cl::opt<std::string> logits("logits", cl::desc("output that an added loss reads"), cl::value_desc("NAME"), cl::cat(stepCategory));
-cl::opt<std::string> labels("labels", cl::desc("name of the input that an added loss reads; default labels"), cl::init("labels"), cl::cat(stepCategory));
-cl::opt<int64_t> ignoreIndex("ignore-index", cl::desc("label that does not count; default -100"), cl::init(-100), cl::cat(stepCategory));
-cl::opt<std::string> shiftRight("shift-right", cl::desc("make decoder_input_ids from the labels"), cl::value_desc("PAD:START"), cl::cat(stepCategory));
-cl::opt<std::string> optimizer("optimizer", cl::desc("adamw, adam or sgd; default adamw"), cl::init("adamw"), cl::cat(stepCategory));
-cl::opt<std::string> precision("precision", cl::desc("fp32, tf32, bf16, fp16; fp64 for checks; default fp32"), cl::init("fp32"), cl::cat(stepCategory));
-cl::opt<std::string> dropout("dropout", cl::desc("sets every dropout ratio; default: as exported"), cl::value_desc("P"), cl::cat(stepCategory));
-
-cl::opt<std::string> ranks("ranks", cl::desc("data-parallel ranks; default 1"), cl::value_desc("N"), cl::cat(planCategory));
-cl::opt<std::string> zero("zero", cl::desc("ZeRO stage; default 0 at 1 rank, else 3"), cl::value_desc("0..3"), cl::cat(planCategory));
-cl::opt<std::string> accumulate("accumulate", cl::desc("micro-steps per update; default 1"), cl::value_desc("K"), cl::cat(planCategory));
-cl::opt<std::string> bucket("bucket", cl::desc("parameters that are gathered and reduced together: those of a layer, or as many as fit; default layer"), cl::value_desc("SIZE|layer"), cl::init("layer"), cl::cat(planCategory));
-cl::opt<Size> prefetchLimit("prefetch-limit", cl::desc("gathered parameters at one time, in use or ahead; default: the two largest neighbours"), cl::cat(planCategory));
-cl::opt<std::string> machine("machine", cl::desc("cost model: a built-in name or a JSON file; default cpu, or of --target cuda, by --ranks: h200, h200x2, h200x8"), cl::value_desc("FILE.json|NAME"), cl::cat(planCategory));
-cl::opt<std::string> target("target", cl::desc("what the plan is for: cpu or cuda; default cpu"), cl::value_desc("cpu|cuda"), cl::init("cpu"), cl::cat(planCategory));
-
-// Flags of the next increments: refused by name, so that nobody takes them for honoured.
-cl::opt<std::string> reduceDtype("reduce-dtype", cl::desc("what gradients are kept and summed over ranks in: fp32, or auto: 16 bits for one micro-step of bf16; default auto"), cl::init("auto"), cl::cat(planCategory));
-cl::opt<std::string> memory("memory", cl::desc("not built yet"), cl::value_desc("SIZE"), cl::cat(planCategory));
-cl::opt<std::string> hostMemory("host-memory", cl::desc("not built yet"), cl::value_desc("SIZE"), cl::cat(planCategory));
-cl::opt<std::string> disk("disk", cl::desc("not built yet"), cl::value_desc("DIR[:SIZE]"), cl::cat(planCategory));
-cl::opt<std::string> recompute("recompute", cl::desc("none; default none"), cl::init("none"), cl::cat(planCategory));
-cl::opt<std::string> offload("offload", cl::desc("none; default none"), cl::init("none"), cl::cat(planCategory));
-
-Error checkNotBuilt() {
-  struct {
-    const char *flag;
-    StringRef value, only;
-  } const kFlags[] = {{"memory", memory, ""}, {"host-memory", hostMemory, ""}, {"disk", disk, ""}, {"recompute", recompute, "none"},
-                      {"offload", offload, "none"}};
-  for (auto &[flag, value, only] : kFlags)
-    if (value != only)
-      return notBuilt(flag, value, only);
-  return Error::success();
-}
-
-Expected<ImportOptions> importOptions() {
-  ImportOptions o;
-  if (Error error = parseBindings("--dim", dims, o.dims))
-    return error;
-  if (Error error = parseShapes("--input-shape", inputShapes, o.inputShapes))
-    return error;
-  if (Error error = parsePairs("--tie", tie, o.parameters.ties))
-    return error;
-  if (!batch.empty()) {
-    auto value = parseCount("--batch", batch, 1);
-    if (!value)
-      return value.takeError();
-    o.batch = *value;
-  }
-  o.loss = loss;
-  o.logits = logits;
-  o.labels = labels;
-  o.ignoreIndex = ignoreIndex;
-  o.freeze.assign(freeze.begin(), freeze.end());
-  if (!shiftRight.empty()) {
-    auto [pad, start] = StringRef(shiftRight).split(':');
-    o.shiftRight.emplace();
-    if (pad.getAsInteger(10, o.shiftRight->pad) || start.getAsInteger(10, o.shiftRight->start))
-      return userError("--shift-right: got '" + shiftRight + "', wanted PAD:START such as 0:0");
-  }
-  if (untie != "auto" && untie != "never")
-    return userError("--untie: got '" + untie + "', wanted auto or never");
-  o.parameters.untie = untie == "never" ? ParameterOptions::Untie::Never : ParameterOptions::Untie::Auto;
-  return o;
-}
-
-Expected<CompileOptions> compileOptions() {
-  CompileOptions o;
-  if (Error error = checkNotBuilt())
-    return error;
-  struct Count {
-    const char *flag;
-    cl::opt<std::string> &text;
-    unsigned &out;
-    int64_t least, most;
-  };
-  for (auto &[flag, text, out, least, most] : {Count{"--ranks", ranks, o.ranks, 1, 1 << 16}, Count{"--zero", zero, o.zero, 0, 3},
-                                               Count{"--accumulate", accumulate, o.accumulate, 1, 1 << 24}}) {
-    if (text.empty())
-      continue;
-    auto value = parseCount(flag, text, least, most);
-    if (!value)
-      return value.takeError();
-    out = unsigned(*value);
-  }
-  if (zero.empty())
-    o.zero = o.ranks > 1 ? 3 : 0;
-  if (bucket != "layer") {
-    auto bytes = parseSize(bucket);
-    if (!bytes)
-      return handleErrors(bytes.takeError(), [](const UserError &e) { return userError("--bucket: " + e.text(), e.hint()); });
-    if (*bytes == 0)
-      return userError("--bucket: got '" + bucket + "', wanted layer or a size above 0");
-    o.bucketBytes = *bytes;
-  }
-  if (prefetchLimit.getNumOccurrences())
-    o.prefetchLimit = prefetchLimit.bytes;
-  if (Error error = parseChoice("--optimizer", optimizer, {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd}, o.optimizer))
-    return error;
-  if (Error error = parseChoice("--precision", precision, {Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp16, Precision::Fp64}, o.precision))
-    return error;
-  if (reduceDtype != "auto" && reduceDtype != "fp32")
-    return userError("--reduce-dtype: got '" + reduceDtype + "', wanted auto or fp32");
-  o.reduceInFp32 = reduceDtype == "fp32";
-  if (!dropout.empty()) {
-    double p;
-    if (StringRef(dropout).getAsDouble(p) || !(p >= 0 && p < 1))
-      return userError("--dropout: got '" + dropout + "', wanted a ratio in [0, 1)");
-    o.dropout = p;
-  }
-  if (target != "cpu" && target != "cuda")
-    return userError("--target: got '" + target + "', wanted cpu or cuda");
-  o.target = target;
-  if (machine.getNumOccurrences())
-    o.machine = machine;
-  else if (target == "cuda")
-    o.machine = o.ranks == 1 ? "h200" : o.ranks == 2 ? "h200x2" : "h200x8";
-  return o;
-}
-
-plan::Model describe(const OnnxModel &model) {
-  plan::Model m;
-  m.set_path(model.path().str());
-  m.set_hash(model.hash().str());
-  m.set_ir_version(model.irVersion());
-  m.set_opset(model.opset());
-  m.set_producer(model.producer());
-  return m;
-}
-
 /// Writes what `--emit` says to -o (IR and text: to stdout where there is no -o).
-Error writeText(function_ref<void(raw_ostream &)> print) {
-  if (outputPath.empty()) {
+Error writeText(StringRef output, function_ref<void(raw_ostream &)> print) {
+  if (output.empty()) {
     print(outs());
     return Error::success();
   }
-  return writeFileAtomically(outputPath, [&](raw_ostream &os) {
+  return writeFileAtomically(output, [&](raw_ostream &os) {
     print(os);
     return Error::success();
   });
 }
 
-Error run() {
-  auto imports = importOptions();
-  if (!imports)
-    return imports.takeError();
-  auto options = compileOptions();
-  if (!options)
-    return options.takeError();
-  if (emit != "ir" && emit != "plan" && emit != "plan-text")
-    return userError("--emit: got '" + emit + "', wanted ir, plan or plan-text");
-  if (emit == "plan" && outputPath.empty() && debugFlags.options().stopAfter.empty())
-    return userError("command line: -o: got none, wanted where the plan goes", "add -o model.plan");
+Error run(int argc, char **argv) {
+  auto flags = readFlags(argc, argv);
+  if (!flags)
+    return flags.takeError();
+  auto compiler = Compiler::open(*flags);
+  if (!compiler)
+    return compiler.takeError();
+  if (flags->estimate)
+    return printEstimates(*compiler, *flags, outs());
 
-  auto model = OnnxModel::open(modelPath, {externalDataRoot});
-  if (!model)
-    return model.takeError();
-  std::vector<std::string> importNotes((*model)->notes().begin(), (*model)->notes().end());
-  auto graph = importOnnx(**model, *imports, &importNotes);
-  for (StringRef note : importNotes)
-    notes() << "note: " << note << "\n";
-  if (!graph)
-    return graph.takeError();
-
-  auto result = compile(std::move(*graph), describe(**model), *options, debugFlags.options());
+  auto result = compileWithinBudget(*compiler, *flags);
   if (!result)
     return result.takeError();
-  if (!result->plan || emit == "ir")
-    return writeText([&](raw_ostream &os) { printGraph(*result->step, os); });
-  if (emit == "plan-text")
-    return writeText([&](raw_ostream &os) { printPlan(*result->plan, os); });
-  if (Error error = writePlan(*result->plan, outputPath))
+  if (!result->plan || flags->emit == "ir")
+    return writeText(flags->output, [&](raw_ostream &os) { printGraph(*result->step, os); });
+  if (flags->emit == "plan-text")
+    return writeText(flags->output, [&](raw_ostream &os) { printPlan(*result->plan, os); });
+  if (Error error = writePlan(*result->plan, flags->output))
     return error;
   printScreen(*result->plan, outs());
-  outs() << "\nnext: shardc-train " << outputPath << " --data FILE.safetensors --max-steps 100 --output-dir out\n";
+  printBudget(*result, *flags, outs());
+  outs() << "\nnext: shardc-train " << flags->output
+         << " --data FILE.safetensors --max-steps 100 --output-dir out\n";
   return Error::success();
 }
 
 } // namespace
 
-int main(int argc, char **argv) {
-  parseCommandLine(argc, argv,
-                   {"Compiles an ONNX model into a training plan.",
-                    "shardc t5.onnx -o t5.plan --dim batch=8,src=128,tgt=128\n"
-                    "shardc bert.onnx -o bert.plan --dim batch=16,src=128 --loss cross_entropy --logits logits --labels labels\n"
-                    "shardc t5.onnx --dim batch=8,src=128,tgt=128 --stop-after insert-gradients | less",
-                    {&modelCategory, &stepCategory, &planCategory, &outputCategory, &debugFlags.category}});
-  return reportAndExitCode(withHint(run(), "see shardc --help"));
-}
+int main(int argc, char **argv) { return reportAndExitCode(withHint(run(argc, argv), "see shardc --help")); }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/Peak.h"
+#include "ir/plan/Report.h"
+#include "ir/plan/Table.h"
+#include "ir/plan/Text.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+constexpr size_t kLargest = 10;
+
+/// "train command 583 (forward), matmul, layer.0/MatMul, layer layer.0".
+std::string describe(const plan::Plan &plan, uint64_t position) {
+  constexpr const char *kPhases[] = {"forward", "backward", "update"};
+  uint64_t index = position;
+  for (const plan::Program &program : plan.programs()) {
+    if (index >= uint64_t(program.commands_size())) {
+      index -= program.commands_size();
+      continue;
+    }
+    const plan::Command &c = program.commands(int(index));
+    std::string text = printable(program.name()) + " command " + utostr(position) + " (" +
+                       kPhases[c.phase()] + "), " + printable(c.kernel());
+    StringRef place = plan.strings(c.place()), layer = plan.strings(c.layer());
+    return text + (place.empty() ? "" : ", " + printable(place)) +
+           (layer.empty() ? "" : ", layer " + printable(layer));
+  }
+  return "the start, before any command";
+}
+
+/// Bytes and share, exact, so that sums can be checked.
+std::vector<std::string> amounts(uint64_t bytes, const Peak &peak) {
+  return {countText(bytes), bytesText(bytes), percentText(double(bytes), double(peak.bytes))};
+}
+
+void addRow(Table &table, uint64_t bytes, const Peak &peak, std::initializer_list<std::string> rest) {
+  std::vector<std::string> cells = amounts(bytes, peak);
+  cells.insert(cells.end(), rest.begin(), rest.end());
+  table.add(std::move(cells));
+}
+
+void printKinds(const plan::Plan &plan, const Peak &peak, raw_ostream &os) {
+  struct Sum {
+    plan::BufferKind kind;
+    uint64_t bytes = 0;
+    unsigned count = 0;
+  };
+  std::vector<Sum> sums(plan::BufferKind_ARRAYSIZE);
+  for (uint32_t index : peak.buffers) {
+    Sum &sum = sums[plan.buffers(index).kind()];
+    sum.kind = plan.buffers(index).kind();
+    sum.bytes += alignedBytes(plan.buffers(index));
+    ++sum.count;
+  }
+  llvm::stable_sort(sums, [](const Sum &a, const Sum &b) { return a.bytes > b.bytes; });
+  Table table({{"bytes", Table::Right},
+               {"", Table::Right},
+               {"share", Table::Right},
+               {"buffers", Table::Right},
+               {"by kind"}});
+  for (const Sum &sum : sums)
+    if (sum.count)
+      addRow(table, sum.bytes, peak, {utostr(sum.count), kindName(sum.kind).str()});
+  table.print(os);
+}
+
+void printLargest(const plan::Plan &plan, const Peak &peak, raw_ostream &os) {
+  Table table({{"bytes", Table::Right},
+               {"", Table::Right},
+               {"share", Table::Right},
+               {"kind"},
+               {"the largest", Table::Flexible}});
+  uint64_t rest = peak.bytes;
+  for (uint32_t index : ArrayRef(peak.buffers).take_front(kLargest)) {
+    const plan::Buffer &buffer = plan.buffers(index);
+    addRow(table, alignedBytes(buffer), peak,
+           {kindName(buffer.kind()).str(), printable(fullName(plan, buffer))});
+    rest -= alignedBytes(buffer);
+  }
+  if (peak.buffers.size() > kLargest)
+    addRow(table, rest, peak, {"", utostr(peak.buffers.size() - kLargest) + " others"});
+  table.print(os);
+}
+
+} // namespace
+
+void printShortfall(const plan::Plan &plan, uint64_t budget, raw_ostream &os) {
+  for (int s = 0; s < plan.spaces_size(); ++s) {
+    if (plan.spaces(s).kind() != plan::Space::DEVICE)
+      continue;
+    Peak peak = findPeak(plan, s);
+    os << "peak: " << countText(peak.bytes) << " bytes (" << bytesText(peak.bytes) << ") in "
+       << peak.buffers.size() << " buffers\n";
+    os << shortened("at " + describe(plan, peak.position), kScreenColumns) << "\n\n";
+    printKinds(plan, peak, os);
+    os << '\n';
+    printLargest(plan, peak, os);
+    os << '\n';
+    uint64_t beside = rankBytes(plan) - plan.spaces(s).bytes();
+    if (peak.bytes + beside > budget)
+      os << "No packing can help: so much lives at once, and " << bytesText(beside) << " lies beside it.\n";
+    else
+      os << "It would fit, were packing perfect: it takes " << countText(plan.spaces(s).bytes() - peak.bytes)
+         << " bytes more than live at once.\n";
+  }
+}
+
+} // namespace shardc

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/Budget.h"
+#include "ir/plan/Report.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace shardc {
+namespace {
+
+constexpr int64_t kMostRows = int64_t(1) << 24; ///< of a rank; what fits with more has no use for a budget
+constexpr unsigned kMostRanks = 1 << 16;
+constexpr int64_t kMostMicroSteps = 1 << 16; ///< of an update; who needs more needs another machine
+
+Setting withBatch(Setting setting, int64_t batch) {
+  setting.batch = batch;
+  return setting;
+}
+
+/// Where the line through two trials meets the budget, as a batch between `least` and `most`.
+int64_t crossing(const Trial &a, const Trial &b, uint64_t budget, int64_t least, int64_t most) {
+  double rows = double(b.setting.batch - a.setting.batch), bytes = double(b.bytes) - double(a.bytes);
+  double guess = double(a.setting.batch) + (double(budget) - double(a.bytes)) * rows / bytes;
+  return bytes > 0 && guess < double(most) ? std::clamp(int64_t(guess), least, most) : most;
+}
+
+} // namespace
+
+llvm::Expected<Trial> Trials::at(const Setting &setting) {
+  auto found = known_.find(setting);
+  if (found != known_.end() && found->second)
+    return *found->second;
+  auto plan = compile_(setting);
+  if (!plan) {
+    known_[setting] = std::nullopt;
+    return plan.takeError();
+  }
+  Trial trial{setting, rankBytes(*plan), plan->predicted_ms()};
+  known_[setting] = trial;
+  return trial;
+}
+
+std::optional<Trial> Trials::fitting(const Setting &setting) {
+  auto found = known_.find(setting);
+  if (found == known_.end()) {
+    llvm::consumeError(at(setting).takeError());
+    found = known_.find(setting);
+  }
+  return found->second && fits(*found->second) ? found->second : std::nullopt;
+}
+
+llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting) {
+  auto first = trials.at(withBatch(setting, 1));
+  if (!first)
+    return first.takeError();
+  if (!trials.fits(*first))
+    return LargestBatch{std::nullopt, *first};
+
+  Trial low = *first;
+  std::optional<Trial> before, high; // the largest that fits, the one before it, the smallest that does not
+  int64_t end = kMostRows + 1;       // does not fit, or cannot be compiled
+  int64_t guess = setting.batch > 1 ? setting.batch : 32;
+  for (unsigned tries = 0; low.setting.batch + 1 < end; ++tries) {
+    guess = std::clamp(guess, low.setting.batch + 1, end - 1);
+    auto trial = trials.at(withBatch(setting, guess));
+    if (!trial)
+      llvm::consumeError(trial.takeError());
+    if (trial && trials.fits(*trial)) {
+      before = std::exchange(low, *trial);
+    } else {
+      end = guess;
+      high = trial ? std::optional(*trial) : std::nullopt;
+    }
+    // Between two neighbours a line is nearly exact. Where it is not, halving ends the search.
+    int64_t batch = low.setting.batch;
+    if (tries % 4 == 3 && end <= kMostRows)
+      guess = batch + (end - batch) / 2;
+    else if (high)
+      guess = crossing(low, *high, trials.budget(), batch + 1, end - 1);
+    else if (before)
+      guess = 1 + crossing(*before, low, trials.budget(), batch, std::min(16 * batch, end - 1));
+    else
+      guess = batch + (end - batch) / 2;
+  }
+  return LargestBatch{low, high};
+}
+
+/// The same rows of an update in the fewest micro-steps that fit.
+static std::optional<Trial> moreMicroSteps(Trials &trials, const Setting &now) {
+  llvm::SmallVector<int64_t> cuts; // ascending
+  for (int64_t cut = 2; cut <= now.batch && cut * now.accumulate <= kMostMicroSteps; ++cut)
+    if (now.batch % cut == 0)
+      cuts.push_back(cut);
+  std::optional<Trial> best;
+  for (size_t low = 0, high = cuts.size(); low < high;) {
+    size_t middle = low + (high - low) / 2;
+    Setting cut{now.batch / cuts[middle], now.ranks, now.zero, unsigned(now.accumulate * cuts[middle])};
+    if (auto trial = trials.fitting(cut)) {
+      best = trial;
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return best;
+}
+
+/// The lowest stage, from `now.zero` on, that fits.
+static std::optional<Trial> lowestStage(Trials &trials, Setting now) {
+  for (; now.zero <= 3; ++now.zero)
+    if (auto trial = trials.fitting(now))
+      return trial;
+  return std::nullopt;
+}
+
+std::vector<Trial> changesThatFit(Trials &trials, const Setting &now) {
+  std::map<Setting, Trial> found;
+  auto add = [&](const std::optional<Trial> &trial) {
+    if (trial)
+      found.insert({trial->setting, *trial});
+    return trial.has_value();
+  };
+  auto largest = [&](const Setting &setting) {
+    auto result = largestBatch(trials, setting);
+    if (result)
+      return result->most;
+    llvm::consumeError(result.takeError());
+    return std::optional<Trial>();
+  };
+
+  llvm::SmallVector<Setting, 2> stages = {now}; // with the batch as it is none of them fits
+  if (now.ranks > 1 && now.zero < 3) {
+    Setting higher = now;
+    higher.zero = now.zero + 1;
+    if (!add(lowestStage(trials, higher))) {
+      higher.zero = 3;
+      stages.push_back(higher);
+    }
+  }
+  for (const Setting &setting : stages) {
+    add(moreMicroSteps(trials, setting));
+    add(largest(setting));
+  }
+
+  for (bool sameRows : {true, false}) // of an update: the batch is cut; or of a rank: an update has more rows
+    for (unsigned times = 2; times <= 8; times *= 2) {
+      Setting more{now.batch, now.ranks * times, 3, now.accumulate};
+      if (more.ranks > kMostRanks || (sameRows && now.batch % times))
+        break;
+      if (sameRows)
+        more.batch /= times;
+      if (!trials.fitting(more))
+        continue;
+      more.zero = now.ranks > 1 ? now.zero : 0;
+      add(lowestStage(trials, more));
+      break;
+    }
+  for (unsigned times = 2; times <= 8 && found.empty() && now.ranks * times <= kMostRanks; times *= 2)
+    add(largest({now.batch, now.ranks * times, 3, now.accumulate}));
+
+  std::vector<Trial> list;
+  for (auto &entry : found)
+    list.push_back(entry.second);
+  llvm::stable_sort(list, [](const Trial &a, const Trial &b) {
+    return std::pair(a.setting.ranks, a.msPerSample()) < std::pair(b.setting.ranks, b.msPerSample());
+  });
+  return list;
+}
+
+} // namespace shardc

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/compile/Budgeting.h"
+#include "ir/base/Error.h"
+#include "ir/base/Hint.h"
+#include "ir/plan/Report.h"
+#include "ir/plan/Table.h"
+#include "ir/plan/Text.h"
+#include "passes/Machine.h"
+#include "tools/common/CommandLine.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+using namespace llvm;
+
+namespace shardc {
+namespace {
+
+/// The flags that make `to` of `from`.
+std::string flagsOf(const Compiler &compiler, const Setting &from, const Setting &to) {
+  std::vector<std::string> flags;
+  if (to.ranks != from.ranks)
+    flags.push_back("--ranks " + std::to_string(to.ranks));
+  if (to.zero != from.zero || (to.ranks > 1 && from.ranks == 1))
+    flags.push_back("--zero " + std::to_string(to.zero));
+  if (to.batch != from.batch)
+    flags.push_back(compiler.batchFlag(to.batch));
+  if (to.accumulate != from.accumulate)
+    flags.push_back("--accumulate " + std::to_string(to.accumulate));
+  return join(flags, " ");
+}
+
+std::string bytes(uint64_t n) { return bytesText(n) + " (" + countText(n) + " bytes)"; }
+
+/// Notes why, and what would fit. `plan`: of `now`.
+Error doesNotFit(Compiler &compiler, Trials &trials, const Setting &now, const plan::Plan &plan) {
+  notes() << '\n';
+  printShortfall(plan, trials.budget(), notes());
+  std::vector<Trial> changes = changesThatFit(trials, now);
+  notes() << "\nWhat would fit, each compiled to be sure:\n";
+  Table table({{"change", Table::Flexible},
+               {"takes", Table::Right},
+               {"rows an update", Table::Right},
+               {"step", Table::Right},
+               {"a sample", Table::Right},
+               {"price", Table::Right}});
+  double sample = plan.predicted_ms() / now.samples();
+  auto add = [&](const std::string &what, uint64_t takes, const Setting &setting, double ms) {
+    double price = (ms / setting.samples() - sample) / sample * 100;
+    std::string text;
+    raw_string_ostream(text) << format("%+.1f %%", price);
+    table.add({what, bytesText(takes), countText(uint64_t(setting.samples())), durationText(1e3 * ms),
+               durationText(1e3 * ms / setting.samples()), what == "as it is" ? "" : text});
+  };
+  add("as it is", rankBytes(plan), now, plan.predicted_ms());
+  for (const Trial &change : changes)
+    add(flagsOf(compiler, now, change.setting), change.bytes, change.setting, change.stepMs);
+  table.print(notes());
+  if (changes.empty())
+    notes() << "None of a higher stage, more micro-steps, a smaller batch and up to eight times the ranks.\n";
+  notes() << "A sample: the predicted step over the rows of an update, all ranks'.\n\n";
+  return userError("--memory: does not fit: got " + bytes(trials.budget()) + ", wanted " +
+                       bytes(rankBytes(plan)) + ": " + bytesText(rankBytes(plan) - plan.floor_bytes()) +
+                       " for the plan, " + bytesText(plan.floor_bytes()) + " beside it by its machine",
+                   changes.empty() ? "allow more, or take a smaller model or shorter sequences"
+                                   : flagsOf(compiler, now, changes.front().setting) + " fits",
+                   Exit::DoesNotFit);
+}
+
+Setting settingOf(const plan::Plan &plan) {
+  return {int64_t(plan.batch()), plan.ranks(), plan.zero(), plan.accumulate()};
+}
+
+/// --memory, or what the machine has where that is known. For --batch max.
+Expected<uint64_t> budgetOf(const Flags &flags) {
+  if (flags.compile.memory)
+    return flags.compile.memory;
+  auto machine = loadMachine(flags.compile.machine);
+  if (!machine)
+    return machine.takeError();
+  if (!machine->memoryBytes)
+    return userError("--batch: got max without a budget, wanted --memory SIZE too",
+                     "add --memory 24GiB, or a --machine that says memory_bytes");
+  return machine->memoryBytes;
+}
+
+} // namespace
+
+Expected<Compilation> compileWithinBudget(Compiler &compiler, const Flags &flags) {
+  std::optional<Setting> setting;
+  uint64_t budget = flags.compile.memory;
+  auto plan = [&](const Setting &s) { return compiler.plan(s); };
+  if (flags.largestBatch) {
+    auto found = budgetOf(flags);
+    if (!found)
+      return found.takeError();
+    budget = *found;
+    Trials trials(plan, budget);
+    setting = Setting{1, flags.compile.ranks, flags.compile.zero, flags.compile.accumulate};
+    auto largest = largestBatch(trials, *setting);
+    if (!largest)
+      return largest.takeError();
+    if (largest->most) {
+      setting = largest->most->setting;
+      notes() << "note: batch " << setting->batch << " is the largest that fits " << bytesText(budget);
+      if (largest->more)
+        notes() << ": one more takes " << bytes(largest->more->bytes);
+      notes() << "\n";
+    }
+  }
+  auto result = compiler.compile(flags.debug, setting);
+  if (!result || !result->plan || !budget || rankBytes(*result->plan) <= budget)
+    return result;
+  Trials trials(plan, budget);
+  return doesNotFit(compiler, trials, settingOf(*result->plan), *result->plan);
+}
+
+void printBudget(const Compilation &compilation, const Flags &flags, raw_ostream &os) {
+  if (!flags.compile.memory)
+    return;
+  uint64_t takes = rankBytes(*compilation.plan);
+  os << "budget    " << bytesText(takes) << " of " << bytesText(flags.compile.memory)
+     << " with what lies beside the plan; " << bytesText(flags.compile.memory - takes) << " free\n";
+}
+
+Error printEstimates(Compiler &compiler, const Flags &flags, raw_ostream &os) {
+  uint64_t budget = flags.compile.memory;
+  int64_t batch = 1;
+  if (flags.largestBatch) {
+    auto found = budgetOf(flags);
+    if (!found)
+      return found.takeError();
+    budget = *found;
+  } else {
+    auto asked = compiler.batch();
+    if (!asked)
+      return asked.takeError();
+    batch = *asked;
+  }
+  auto compilePlan = [&](const Setting &s) { return compiler.plan(s); };
+  Trials trials(compilePlan, budget);
+  std::vector<plan::Plan> plans;
+  SmallVector<unsigned, 4> ranks = {1, 2, 4, 8};
+  if (flags.ranksGiven)
+    ranks = {flags.compile.ranks};
+  for (unsigned n : ranks)
+    for (unsigned zero = 0; zero <= 3; ++zero) {
+      if (flags.zeroGiven ? zero != flags.compile.zero
+                          : n == 1 && zero > 0) // one rank has nobody to share with
+        continue;
+      Setting setting{batch, n, zero, flags.compile.accumulate};
+      if (flags.largestBatch) {
+        auto largest = largestBatch(trials, setting);
+        if (!largest)
+          return largest.takeError();
+        setting.batch = largest->most ? largest->most->setting.batch : 1;
+      }
+      auto plan = compiler.plan(setting);
+      if (!plan)
+        return plan.takeError();
+      plans.push_back(std::move(*plan));
+    }
+  printEstimate(plans, budget, os);
+  return Error::success();
+}
+
+} // namespace shardc

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/compile/Compiler.h"
+#include "tools/common/CommandLine.h"
+
+using namespace llvm;
+
+namespace shardc {
+
+Expected<Compiler> Compiler::open(const Flags &flags) {
+  auto model = OnnxModel::open(flags.model, {flags.externalDataRoot});
+  if (!model)
+    return model.takeError();
+  for (StringRef note : (*model)->notes())
+    notes() << "note: " << note << "\n";
+  return Compiler(flags, std::move(*model));
+}
+
+static plan::Model describe(const OnnxModel &model) {
+  plan::Model m;
+  m.set_path(model.path().str());
+  m.set_hash(model.hash().str());
+  m.set_ir_version(model.irVersion());
+  m.set_opset(model.opset());
+  m.set_producer(model.producer());
+  return m;
+}
+
+Error Compiler::import(std::optional<int64_t> instead) {
+  std::optional<int64_t> batch = instead ? instead : asked_;
+  if (graph_ && batch == batch_)
+    return Error::success();
+  ImportOptions options = flags_->import;
+  options.batchInstead = batch;
+  std::vector<std::string> importNotes;
+  auto graph = importOnnx(*model_, options, &importNotes);
+  if (!std::exchange(noted_, true))
+    for (StringRef note : importNotes)
+      notes() << "note: " << note << "\n";
+  if (!graph)
+    return graph.takeError();
+  graph_ = std::move(*graph);
+  batch_ = graph_->attrs.getInt("batch", 1);
+  if (!batch)
+    asked_ = batch_;
+  return Error::success();
+}
+
+Expected<int64_t> Compiler::batch() {
+  if (Error error = import(std::nullopt))
+    return error;
+  return batch_;
+}
+
+Expected<Compilation> Compiler::compile(const DebugOptions &debug, std::optional<Setting> setting) {
+  CompileOptions options = flags_->compile;
+  if (setting) {
+    options.ranks = setting->ranks;
+    options.zero = setting->zero;
+    options.accumulate = setting->accumulate;
+    if (!flags_->machineGiven)
+      options.machine = defaultMachine(options.target, options.ranks);
+  }
+  if (Error error = import(setting ? std::optional(setting->batch) : std::nullopt))
+    return error;
+  return shardc::compile(graph_->clone(), describe(*model_), options, debug);
+}
+
+Expected<plan::Plan> Compiler::plan(const Setting &setting) {
+  auto result = compile({}, setting);
+  if (!result)
+    return result.takeError();
+  return std::move(*result->plan);
+}
+
+std::string Compiler::batchFlag(int64_t batch) const {
+  std::string number = std::to_string(batch);
+  const auto &inputs = model_->graph().input();
+  if (!inputs.empty() && inputs[0].type().tensor_type().shape().dim_size()) {
+    const std::string &name = inputs[0].type().tensor_type().shape().dim(0).dim_param();
+    for (auto &[dim, value] : flags_->import.dims)
+      if (dim == name)
+        return "--dim " + name + "=" + number;
+  }
+  return "--batch " + number;
+}
+
+} // namespace shardc

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One model file, compiled as often as a question needs.
+#pragma once
+
+#include "passes/Budget.h"
+#include "passes/Pipeline.h"
+#include "tools/compile/Flags.h"
+
+namespace shardc {
+
+class Compiler {
+public:
+  /// `flags` outlive it.
+  static llvm::Expected<Compiler> open(const Flags &flags);
+
+  /// As the flags say; with `setting`, that instead of their batch, ranks, stage and micro-steps. The graph
+  /// of one batch is imported once.
+  llvm::Expected<Compilation> compile(const DebugOptions &debug,
+                                      std::optional<Setting> setting = std::nullopt);
+  /// The plan of a setting, without looking inside.
+  llvm::Expected<plan::Plan> plan(const Setting &setting);
+
+  /// The batch that the flags say.
+  llvm::Expected<int64_t> batch();
+  /// How a user who gave these flags would say another batch: "--batch 24", "--dim batch=24".
+  std::string batchFlag(int64_t batch) const;
+
+private:
+  Compiler(const Flags &flags, std::unique_ptr<OnnxModel> model) : flags_(&flags), model_(std::move(model)) {}
+  /// nullopt: the flags' batch.
+  llvm::Error import(std::optional<int64_t> instead);
+
+  const Flags *flags_;
+  std::unique_ptr<OnnxModel> model_;
+  std::unique_ptr<Graph> graph_; ///< of `batch_`
+  int64_t batch_ = 0;
+  std::optional<int64_t> asked_; ///< the flags' batch, once it is known
+  bool noted_ = false;           ///< the user has been told what the importer noticed
+};
+
+} // namespace shardc
