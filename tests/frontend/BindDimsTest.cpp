@@ -47,6 +47,23 @@ TEST(BindDims, BatchIsDimZeroOfTheFirstInput) {
                           "--batch, wanted one value");
 }
 
+TEST(BindDims, AnotherBatchReplacesWhatAnyFlagSays) {
+  TestModel m = twoInputs();
+  ImportOptions byName = options({{"past + new", 5}, {"batch", 3}}, {{"mask", {3, 4}}});
+  ImportOptions byFlag = options({{"past + new", 5}}, {{"mask", {7, 4}}});
+  byFlag.batch = 7;
+  ImportOptions byShape = options({}, {{"x", {2, 5}}, {"mask", {2, 4}}});
+  ImportOptions byNone = options({{"past + new", 5}}, {{"mask", {1, 4}}});
+  for (ImportOptions *o : {&byName, &byFlag, &byShape, &byNone}) {
+    o->batchInstead = 11;
+    auto graph = m.graphOf(*o);
+    ASSERT_TRUE(graph);
+    EXPECT_EQ(graph->attrs.getInt("batch"), 11);
+    EXPECT_EQ(findInput(*graph, "x")->result()->type(), Type(DType::F32, {11, 5}));
+    EXPECT_EQ(findInput(*graph, "mask")->result()->type(), Type(DType::F32, {11, 4}));
+  }
+}
+
 TEST(BindDims, AllUnboundOnesAreListed) {
   TestModel m = twoInputs();
   EXPECT_EQ(m.errorOf(options()),
