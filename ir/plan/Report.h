@@ -30,7 +30,7 @@ void printDiff(const plan::Plan &before, const plan::Plan &after, llvm::StringRe
 /// `names`: one for each plan. Requires: at least one.
 void printComparison(llvm::ArrayRef<plan::Plan> plans, llvm::ArrayRef<std::string> names,
                      llvm::raw_ostream &os);
-/// Why a plan does not fit: bytes at its peak, where that is, what lives there by kind, the ten largest buffers, all in exact bytes, and
+/// Why a plan does not fit: bytes at its peak, where that is, what lives there by kind, the ten largest groups of alike buffers, all in exact bytes, and
 /// whether another packing could help. Requires: rankBytes(plan) > budget.
 void printShortfall(const plan::Plan &plan, uint64_t budget, llvm::raw_ostream &os);
 /// What plans of one model for several ranks and stages need, a line for each, beside what DeepSpeed's formulas say. `budget`: bytes that

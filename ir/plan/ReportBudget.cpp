@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/plan/Groups.h"
 #include "ir/plan/Peak.h"
 #include "ir/plan/Report.h"
 #include "ir/plan/Table.h"
@@ -11,25 +12,6 @@ namespace shardc {
 namespace {
 
 constexpr size_t kLargest = 10;
-
-/// "train command 583 (forward), matmul, layer.0/MatMul, layer layer.0".
-std::string describe(const plan::Plan &plan, uint64_t position) {
-  constexpr const char *kPhases[] = {"forward", "backward", "update"};
-  uint64_t index = position;
-  for (const plan::Program &program : plan.programs()) {
-    if (index >= uint64_t(program.commands_size())) {
-      index -= program.commands_size();
-      continue;
-    }
-    const plan::Command &c = program.commands(int(index));
-    std::string text = printable(program.name()) + " command " + utostr(position) + " (" +
-                       kPhases[c.phase()] + "), " + printable(c.kernel());
-    StringRef place = plan.strings(c.place()), layer = plan.strings(c.layer());
-    return text + (place.empty() ? "" : ", " + printable(place)) +
-           (layer.empty() ? "" : ", layer " + printable(layer));
-  }
-  return "the start, before any command";
-}
 
 /// Bytes and share, exact, so that sums can be checked.
 std::vector<std::string> amounts(uint64_t bytes, const Peak &peak) {
@@ -67,21 +49,29 @@ void printKinds(const plan::Plan &plan, const Peak &peak, raw_ostream &os) {
   table.print(os);
 }
 
+/// Alike ones of all layers as one.
 void printLargest(const plan::Plan &plan, const Peak &peak, raw_ostream &os) {
   Table table({{"bytes", Table::Right},
                {"", Table::Right},
                {"share", Table::Right},
+               {"buffers", Table::Right},
+               {"each up to", Table::Right},
                {"kind"},
                {"the largest", Table::Flexible}});
-  uint64_t rest = peak.bytes;
-  for (uint32_t index : ArrayRef(peak.buffers).take_front(kLargest)) {
-    const plan::Buffer &buffer = plan.buffers(index);
-    addRow(table, alignedBytes(buffer), peak,
-           {kindName(buffer.kind()).str(), printable(fullName(plan, buffer))});
-    rest -= alignedBytes(buffer);
+  std::vector<BufferGroup> groups = groupsOf(plan, peak.buffers);
+  size_t listed = std::min(groups.size(), kLargest);
+  for (const BufferGroup &group : ArrayRef(groups).take_front(listed))
+    addRow(
+        table, group.bytes, peak,
+        {utostr(group.count), bytesText(group.largest), kindName(group.kind).str(), printable(group.name)});
+  uint64_t bytes = 0;
+  unsigned count = 0;
+  for (const BufferGroup &group : ArrayRef(groups).drop_front(listed)) {
+    bytes += group.bytes;
+    count += group.count;
   }
-  if (peak.buffers.size() > kLargest)
-    addRow(table, rest, peak, {"", utostr(peak.buffers.size() - kLargest) + " others"});
+  if (count)
+    addRow(table, bytes, peak, {utostr(count), "", "", "all others"});
   table.print(os);
 }
 
@@ -94,7 +84,7 @@ void printShortfall(const plan::Plan &plan, uint64_t budget, raw_ostream &os) {
     Peak peak = findPeak(plan, s);
     os << "peak: " << countText(peak.bytes) << " bytes (" << bytesText(peak.bytes) << ") in "
        << peak.buffers.size() << " buffers\n";
-    os << shortened("at " + describe(plan, peak.position), kScreenColumns) << "\n\n";
+    os << shortened("at " + peakPlace(plan, peak), kScreenColumns) << "\n\n";
     printKinds(plan, peak, os);
     os << '\n';
     printLargest(plan, peak, os);
