@@ -19,6 +19,7 @@ function bytesText(bytes) {
   return bytes.toFixed(bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0) + " " + units[unit];
 }
 
+const countText = count => count.toLocaleString("en");
 const percentText = (part, whole) => (whole > 0 ? 100 * part / whole : 0).toFixed(1) + " %";
 
 /** Of runs that begin at `first`, in order: the place of the one that a position lies in. */
@@ -63,7 +64,7 @@ function lifeOf(b) {
   return [
     ["layer", parts[buffers.part[b]]],
     ["kind", kinds[buffers.kind[b]].label],
-    ["bytes", `${bytesText(buffers.bytes[b])} (${buffers.bytes[b].toLocaleString("en")}) at offset ${buffers.offset[b].toLocaleString("en")}`],
+    ["bytes", `${bytesText(buffers.bytes[b])} (${countText(buffers.bytes[b])}) at offset ${countText(buffers.offset[b])}`],
     ["lives", always ? "always, over all steps" : `commands ${buffers.first[b]} to ${buffers.last[b] - 1}`],
     ["written by", commandText(buffers.writer[b], "nobody: given from outside")],
     ["last read by", commandText(buffers.reader[b], "nobody in a step")],

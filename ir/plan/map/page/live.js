@@ -63,12 +63,13 @@ function liveAt(space, position) {
 function piecesOf(list) {
   const pieces = [];
   for (const b of list.slice().sort((a, b) => buffers.offset[a] - buffers.offset[b] || a - b)) {
-    const always = buffers.always[b], part = buffers.part[b], kind = kinds[buffers.kind[b]], name = always ? kind.label : parts[part];
+    const always = buffers.always[b], part = buffers.part[b], kind = kinds[buffers.kind[b]];
+    const name = always ? kind.label : parts[part], color = !always && part % 2 ? kind.shade : kind.color;
     const begin = buffers.offset[b], end = begin + alignedBytes(b), last = pieces[pieces.length - 1];
     if (last && last.name === name && last.kind === kind && last.end === begin)
       last.end = end;
     else
-      pieces.push({begin, end, name, kind, stem: always ? name : stemOf(part), color: !always && part % 2 ? kind.shade : kind.color});
+      pieces.push({begin, end, name, kind, stem: always ? name : stemOf(part), color});
   }
   return pieces;
 }
@@ -82,5 +83,6 @@ function describe(pieces) {
     shares.set(stem, {name: share.name === name ? name : stem, bytes: share.bytes + end - begin});
     all += end - begin;
   }
-  return bytesText(all) + "  " + [...shares.values()].filter(share => share.bytes * 20 >= all).map(share => share.name).join(", ");
+  const heavy = [...shares.values()].filter(share => share.bytes * 20 >= all);
+  return bytesText(all) + "  " + heavy.map(share => share.name).join(", ");
 }

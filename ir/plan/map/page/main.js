@@ -13,7 +13,8 @@ function redraw() {
 
 /** Colors by kind or layer; what the search does not find is pale. */
 function recolor() {
-  const {buffers: list} = view.space, byLayer = byId("colorBy").value === "layer", wanted = byId("find").value.trim().toLowerCase();
+  const {buffers: list} = view.space, byLayer = byId("colorBy").value === "layer";
+  const wanted = byId("find").value.trim().toLowerCase();
   look.colors = new Uint32Array(list.length);
   look.edges = new Uint32Array(list.length);
   list.forEach((b, i) => {
@@ -45,7 +46,8 @@ function useSpace(index) {
   byId("title").textContent = `Peak: ${bytesText(view.space.peak)}, in the ${whereText(view.space.position)}`;
   byId("summary").textContent = "Why: " + view.space.summary;
   const largest = kinds.map((_, k) => view.space.curve.bytes[k].reduce((a, b) => Math.max(a, b), 0));
-  byId("legend").replaceChildren(...kinds.filter((_, k) => largest[k] > 0).map(kind => element("span", [swatch(kind.color), kind.label])));
+  byId("legend").replaceChildren(...kinds.filter((_, k) => largest[k] > 0)
+    .map(kind => element("span", [swatch(kind.color), kind.label])));
   recolor();
   choose(view.space.position);
 }
@@ -74,7 +76,8 @@ function hover(event) {
   let i = 0;
   while (i + 1 < at.length && at[i + 1] <= position)
     ++i;
-  showTip([element("b", `${bytesText(total[i])} live`), element("div", `in the ${whereText(position)}`)], event.clientX, event.clientY);
+  const words = [element("b", `${bytesText(total[i])} live`), element("div", `in the ${whereText(position)}`)];
+  showTip(words, event.clientX, event.clientY);
 }
 
 function listen() {
@@ -107,7 +110,8 @@ function listen() {
   picture.addEventListener("wheel", event => {
     event.preventDefault();
     const point = pointAt(event), factor = Math.exp(0.0015 * (event.deltaY || event.deltaX));
-    view.zoom(event.shiftKey ? 1 : factor, event.ctrlKey ? 1 : factor, Math.min(1, Math.max(0, point.fx)), Math.min(1, Math.max(0, point.fy)));
+    const inside = fraction => Math.min(1, Math.max(0, fraction));
+    view.zoom(event.shiftKey ? 1 : factor, event.ctrlKey ? 1 : factor, inside(point.fx), inside(point.fy));
     redraw();
   }, {passive: false});
   picture.addEventListener("keydown", event => {

@@ -50,7 +50,8 @@ function showLive(space, position, live, choose) {
     const layers = group.parts > 1 ? `${group.parts} layers of up to ${bytesText(group.most)}, ` : "";
     return element("tr", [
       element("td", bytesText(group.total), "number"), element("td", percentText(group.total, live.total), "number grey"),
-      element("td", [element("b", group.name), element("div", layers + group.why, "grey"), barOf(group.byKind, live.groups[0].total)])]);
+      element("td", [element("b", group.name), element("div", layers + group.why, "grey"),
+                     barOf(group.byKind, live.groups[0].total)])]);
   }));
   byId("largest").replaceChildren(...live.buffers.slice(0, 20).map(b => {
     const row = element("tr", [
