@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree as ET
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser  # noqa: E402
@@ -34,6 +35,7 @@ def make(folder):
     subprocess.run([f"{BIN}/shardc", MODEL, "--dim", "batch=8,src=16,tgt=16", "--ranks", "2", "--zero", "3", "-o", plan],
                    check=True, stdout=subprocess.DEVNULL)
     subprocess.run([f"{BIN}/shardc-inspect", plan, "--map", f"{folder}/t5.html", "--csv", f"{folder}/t5.csv"], check=True)
+    subprocess.run([f"{BIN}/shardc-inspect", plan, "--map", f"{folder}/t5.svg"], check=True)
     with open(f"{folder}/t5.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
@@ -45,7 +47,7 @@ def live(rows, position):
     return sum(r["size"] for r in rows if r["lower"] <= position < r["upper"])
 
 
-def check_words(page, rows):
+def check_words(page, rows, svg):
     positions = max(r["upper"] for r in rows)
     peak = max(range(positions), key=lambda p: (live(rows, p), -p))
     title = page.js("byId('title').textContent")
@@ -53,6 +55,13 @@ def check_words(page, rows):
     assert page.js("byId('moment').textContent") == f"{bytes_text(live(rows, peak))} live: the peak"
     groups = page.js("look.live.groups.map(g => g.total)")
     assert sum(groups) == live(rows, peak) and groups == sorted(groups, reverse=True)
+
+    # The picture tells the same story, from other code.
+    words = ["".join(t.itertext()) for t in ET.parse(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert title in words, title
+    for group in page.js("look.live.groups.slice(0, 5).map(g => ({total: g.total, text: g.name + ' ' + g.why}))"):
+        at = next(i for i, w in enumerate(words) if all(part in w for part in group["text"].split(" ", 1)))
+        assert bytes_text(group["total"]) in words[at - 2:at], (group, words[at - 2:at + 1])
 
 
 def check_pixels(page, rows):
@@ -182,7 +191,7 @@ def main():
         page.open(html)
         if len(sys.argv) > 2:
             page.screenshot(sys.argv[2])
-        check_words(page, rows)
+        check_words(page, rows, f"{folder}/t5.svg")
         check_pixels(page, rows)
         check_mouse(page, rows)
         repeated(html, f"{folder}/many.html")
