@@ -2,6 +2,7 @@
 #include "ir/plan/Groups.h"
 #include "ir/plan/Peak.h"
 #include "ir/plan/Report.h"
+#include "ir/plan/map/Parts.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
@@ -51,31 +52,37 @@ std::vector<BufferGroup> groupsOf(const plan::Plan &plan, ArrayRef<uint32_t> buf
   return largestFirst(groups);
 }
 
-std::vector<LayerGroup> layersOf(const plan::Plan &plan, ArrayRef<uint32_t> buffers) {
-  struct Layer {
-    uint64_t bytes = 0, persistent = 0;
-  };
-  Grouping<uint32_t, Layer> layers; // by string
+std::vector<LayerGroup> singleLayersOf(const plan::Plan &plan, ArrayRef<uint32_t> buffers) {
+  map::Parts parts = map::partsOf(plan, map::usesOf(plan));
+  std::vector<LayerGroup> layers(parts.names.size());
+  for (auto [layer, name] : zip_equal(layers, parts.names))
+    layer.name = name;
   for (uint32_t index : buffers) {
     const plan::Buffer &b = plan.buffers(index);
-    Layer &layer = layers[b.layer()];
+    LayerGroup &layer = layers[parts.ofBuffer[index]];
     layer.bytes += alignedBytes(b);
     layer.persistent += b.persistent() ? alignedBytes(b) : 0;
   }
+  erase_if(layers, [](const LayerGroup &layer) { return layer.bytes == 0; });
+  return layers;
+}
+
+std::vector<LayerGroup> layersOf(const plan::Plan &plan, ArrayRef<uint32_t> buffers) {
   Grouping<std::string, LayerGroup> groups;
-  for (auto &[string, layer] : layers) {
-    const std::string &name = plan.strings(int(string));
-    LayerGroup &group = groups[namePattern(name)];
-    group.name = namePattern(name);
+  for (const LayerGroup &layer : singleLayersOf(plan, buffers)) {
+    LayerGroup &group = groups[namePattern(layer.name)];
+    group.name = namePattern(layer.name);
     group.bytes += layer.bytes;
     group.persistent += layer.persistent;
-    ++group.layers;
-    if (layer.bytes > group.largest) {
-      group.largest = layer.bytes;
-      group.largestLayer = name;
-    }
   }
   return largestFirst(groups);
+}
+
+std::vector<uint32_t> buffersAtPeak(const plan::Plan &plan) {
+  std::vector<uint32_t> buffers;
+  for (int s = 0; s < plan.spaces_size(); ++s)
+    append_range(buffers, findPeak(plan, s).buffers);
+  return buffers;
 }
 
 } // namespace shardc

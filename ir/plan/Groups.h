@@ -20,15 +20,17 @@ struct BufferGroup {
 /// By kind and name pattern; most bytes first.
 std::vector<BufferGroup> groupsOf(const plan::Plan &plan, llvm::ArrayRef<uint32_t> buffers);
 
-/// Layers whose names differ in numbers only: "encoder.block.*"; "": what belongs to no layer.
+/// Layers (parts, as the memory map has them) whose names differ in numbers only: "encoder.block.*".
 struct LayerGroup {
   std::string name;
-  uint64_t bytes = 0, persistent = 0; ///< of all of them; `persistent` is a part of `bytes`
-  unsigned layers = 0;
-  uint64_t largest = 0;     ///< of the layer with most bytes
-  std::string largestLayer; ///< its name
+  uint64_t bytes = 0, persistent = 0; ///< as they are counted; `persistent` is a part of `bytes`
 };
 /// Most bytes first.
 std::vector<LayerGroup> layersOf(const plan::Plan &plan, llvm::ArrayRef<uint32_t> buffers);
+/// The layers themselves, in the order of the commands.
+std::vector<LayerGroup> singleLayersOf(const plan::Plan &plan, llvm::ArrayRef<uint32_t> buffers);
+
+/// What lives at the peaks of all spaces.
+std::vector<uint32_t> buffersAtPeak(const plan::Plan &plan);
 
 } // namespace shardc

@@ -16,8 +16,8 @@ void printDetails(const plan::Plan &plan, llvm::raw_ostream &os);
 void printCommands(const plan::Plan &plan, llvm::raw_ostream &os);
 /// A line for each buffer, largest first.
 void printBuffers(const plan::Plan &plan, llvm::raw_ostream &os);
-/// What lives at the peak, alike ones together and by layer, largest first, and what would lower it,
-/// cheapest first.
+/// What lives at the peak: by layer and by reason; alike buffers together; largest first; and what would
+/// lower it, cheapest first.
 void printPeak(const plan::Plan &plan, llvm::raw_ostream &os);
 /// The life of one tensor: where it lies, who writes and reads it, what is before and after it in its place. `name` is a parameter, a
 /// buffer (its number, "%12" in the text form; its name; "layer: name"). Several that are called so: a table of them. An error for a
@@ -39,9 +39,8 @@ void printEstimate(llvm::ArrayRef<plan::Plan> plans, uint64_t budget, llvm::raw_
 /// All of it for programs: one JSON object with stable keys.
 void printJson(const plan::Plan &plan, llvm::raw_ostream &os);
 
-/// The command at the peak, with its layer.
-struct Peak;
-std::string peakPlace(const plan::Plan &plan, const Peak &peak);
+/// The command at the peak of a space: "train command 583 (backward), matmul, /m/lm_head/MatMul, layer lm_head".
+std::string peakPlace(const plan::Plan &plan, uint32_t space);
 /// "decoder.block.0: matmul_7": the name, after the layer where the name does not say it.
 std::string fullName(const plan::Plan &plan, const plan::Buffer &buffer);
 /// Live bytes by kind: at the peak of all spaces, and at that kind's own peak. Largest first.

@@ -84,7 +84,7 @@ void printShortfall(const plan::Plan &plan, uint64_t budget, raw_ostream &os) {
     Peak peak = findPeak(plan, s);
     os << "peak: " << countText(peak.bytes) << " bytes (" << bytesText(peak.bytes) << ") in "
        << peak.buffers.size() << " buffers\n";
-    os << shortened("at " + peakPlace(plan, peak), kScreenColumns) << "\n\n";
+    os << shortened("at " + peakPlace(plan, s), kScreenColumns) << "\n\n";
     printKinds(plan, peak, os);
     os << '\n';
     printLargest(plan, peak, os);

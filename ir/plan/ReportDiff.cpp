@@ -87,8 +87,8 @@ void printTotals(const plan::Plan &before, const plan::Plan &after, raw_ostream 
   table.print(os);
   for (auto [side, plan] : {std::pair("before", &before), std::pair("after", &after)})
     for (int s = 0; s < plan->spaces_size(); ++s)
-      if (Peak peak = findPeak(*plan, s); !peak.buffers.empty())
-        os << shortened("peak " + std::string(side) + ": " + peakPlace(*plan, peak), kScreenColumns) << '\n';
+      if (plan->spaces(s).bytes())
+        os << shortened("peak " + std::string(side) + ": " + peakPlace(*plan, s), kScreenColumns) << '\n';
 }
 
 void printKinds(const plan::Plan &before, const plan::Plan &after, raw_ostream &os) {
@@ -104,23 +104,16 @@ void printKinds(const plan::Plan &before, const plan::Plan &after, raw_ostream &
   table.print(os);
 }
 
-std::vector<uint32_t> atPeak(const plan::Plan &plan) {
-  std::vector<uint32_t> buffers;
-  for (int s = 0; s < plan.spaces_size(); ++s)
-    append_range(buffers, findPeak(plan, s).buffers);
-  return buffers;
-}
-
 void printLayers(const plan::Plan &before, const plan::Plan &after, raw_ostream &os) {
   std::map<std::string, Sides> layers;
-  for (const LayerGroup &layer : layersOf(before, atPeak(before)))
+  for (const LayerGroup &layer : layersOf(before, buffersAtPeak(before)))
     layers[layer.name].before = layer.bytes;
-  for (const LayerGroup &layer : layersOf(after, atPeak(after)))
+  for (const LayerGroup &layer : layersOf(after, buffersAtPeak(after)))
     layers[layer.name].after = layer.bytes;
   os << "\nby layer, at the peak\n";
   Table table = bytesTable("layer");
   for (auto &[layer, bytes] : byChange(layers))
-    table.add({layer.empty() ? "(none)" : printable(layer), bytesText(bytes.before), bytesText(bytes.after),
+    table.add({layer, bytesText(bytes.before), bytesText(bytes.after),
                changeText(bytes)});
   table.print(os);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/base/Tensor.h"
+#include "ir/plan/Groups.h"
 #include "ir/plan/Peak.h"
 #include "ir/plan/Positions.h"
 #include "ir/plan/Report.h"
 #include "ir/plan/Text.h"
+#include "ir/plan/map/Scene.h"
 #include "llvm/Support/JSON.h"
-#include <map>
 
 using namespace llvm;
 
@@ -105,7 +106,10 @@ private:
         Peak peak = findPeak(plan_, s);
         json_.attribute("peak_position", peak.position);
         if (peak.position < positions_.size())
-          json_.attributeObject("peak_command", [&] { writeWhere(peak.position); });
+          json_.attributeObject("peak_command", [&] {
+            writeWhere(peak.position);
+            text("part", map::Scene(plan_, s).story.part);
+          });
         json_.attributeArray("peak_buffers", [&] {
           for (uint32_t buffer : peak.buffers)
             json_.value(buffer);
@@ -136,18 +140,11 @@ private:
 
   /// Live bytes at the peaks of all spaces.
   void writeLayers() {
-    std::map<uint32_t, std::pair<uint64_t, uint64_t>> layers; // by string: all, persistent
-    for (int s = 0; s < plan_.spaces_size(); ++s)
-      for (uint32_t index : findPeak(plan_, s).buffers) {
-        const plan::Buffer &b = plan_.buffers(index);
-        layers[b.layer()].first += alignedBytes(b);
-        layers[b.layer()].second += b.persistent() ? alignedBytes(b) : 0;
-      }
-    for (auto &[layer, bytes] : layers)
-      json_.object([&, layer = layer, bytes = bytes] {
-        text("name", plan_.strings(layer));
-        json_.attribute("peak_bytes", bytes.first);
-        json_.attribute("persistent_bytes", bytes.second);
+    for (const LayerGroup &layer : singleLayersOf(plan_, buffersAtPeak(plan_)))
+      json_.object([&] {
+        text("name", layer.name);
+        json_.attribute("peak_bytes", layer.bytes);
+        json_.attribute("persistent_bytes", layer.persistent);
       });
   }
 

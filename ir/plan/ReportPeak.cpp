@@ -5,6 +5,7 @@
 #include "ir/plan/Report.h"
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
+#include "ir/plan/map/Scene.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
@@ -76,42 +77,53 @@ static void printGroups(const plan::Plan &plan, const Peak &peak, raw_ostream &o
   table.print(os);
 }
 
-static void printLayers(const plan::Plan &plan, const Peak &peak, raw_ostream &os) {
+/// Why it lives: the same, by layer and reason.
+static void printReasons(const map::Story &story, raw_ostream &os) {
   Table table({{"bytes", Table::Right},
                {"share", Table::Right},
-               {"persistent", Table::Right},
                {"layers", Table::Right},
+               {"in one", Table::Right},
                {"layer", Table::Flexible},
-               {"largest", Table::Right},
-               {"in", Table::Flexible}});
-  for (const LayerGroup &group : layersOf(plan, peak.buffers))
-    table.add({bytesText(group.bytes), percentText(double(group.bytes), double(peak.bytes)),
-               bytesText(group.persistent), utostr(group.layers),
-               group.name.empty() ? "(none)" : printable(group.name), bytesText(group.largest),
-               group.layers > 1 ? printable(group.largestLayer) : ""});
+               {"why", Table::Flexible}});
+  uint64_t rest = 0;
+  for (const map::PeakGroup &group : story.groups) {
+    if (group.total * 1000 < story.bytes) {
+      rest += group.total;
+      continue;
+    }
+    std::string why = group.why;
+    for (const std::string &name : group.operands)
+      why += (&name == &group.operands.front() ? ": " : ", ") + name;
+    table.add({bytesText(group.total), percentText(double(group.total), double(story.bytes)), utostr(group.parts),
+               bytesText(group.mostOfAPart), group.name, why});
+  }
+  if (rest)
+    table.add({bytesText(rest), percentText(double(rest), double(story.bytes)), "", "", "others", ""});
   table.print(os);
 }
 
-std::string peakPlace(const plan::Plan &plan, const Peak &peak) {
+static std::string placeOf(const plan::Plan &plan, const map::Story &story) {
   Positions positions(plan);
-  if (peak.position >= positions.size())
+  if (story.position >= positions.size())
     return "before the first command";
-  StringRef layer = plan.strings(int(positions.command(peak.position).layer()));
-  return positions.describe(peak.position) + (layer.empty() ? "" : ", layer " + printable(layer));
+  return positions.describe(story.position) + ", layer " + story.part;
 }
+
+std::string peakPlace(const plan::Plan &plan, uint32_t space) { return placeOf(plan, map::Scene(plan, space).story); }
 
 void printPeak(const plan::Plan &plan, raw_ostream &os) {
   for (int s = 0; s < plan.spaces_size(); ++s) {
     Peak peak = findPeak(plan, s);
     if (peak.buffers.empty())
       continue;
+    map::Story story = map::Scene(plan, s).story;
     os << "space " << s << " (" << kindName(plan.spaces(s).kind()) << "): " << bytesText(peak.bytes)
        << " live in " << peak.buffers.size() << " buffers, arena "
        << bytesText(plan.spaces(s).bytes()) << "\n"
-       << shortened("at " + peakPlace(plan, peak), kScreenColumns) << "\n";
+       << shortened("at " + placeOf(plan, story), kScreenColumns) << "\n\n";
+    printReasons(story, os);
+    os << "\n";
     printGroups(plan, peak, os);
-    os << "\nby layer\n";
-    printLayers(plan, peak, os);
   }
   os << "\nwhat would lower it\n";
   std::vector<Change> list = changes(plan);

@@ -54,7 +54,7 @@ TEST(Diff, SaysWhatCameWentAndChanged) {
   expectParts(diff(before, after),
               {" batch 2 4", "arena 2.25 KiB 6.00 KiB +3.75 KiB", "predicted step 0.00 us 2.00 ms +2.00 ms",
                "peak before: train command 1 (forward), fused", "activation 512 B 4.25 KiB +3.75 KiB",
-               "parameter 256 B 256 B same", "layer.* 0 B 4.25 KiB +4.25 KiB", "(none) 2.00 KiB 1.50 KiB -512 B",
+               "parameter 256 B 256 B same", "layer.* 0 B 4.25 KiB +4.25 KiB", "scalar 512 B 512 B same",
                // One y of two was moved into a layer and grew.
                "+4.00 KiB came 0 -> 1 activation layer.*: y", "-256 B changed 2 -> 1 activation y",
                "-256 B went 1 -> 0 activation squares", "+256 B came 0 -> 1 activation cubes"});
@@ -80,16 +80,38 @@ TEST(Groups, OfLayersAddUp) {
   plan.mutable_buffers(kM)->set_layer(1);
   plan.mutable_buffers(kY)->set_layer(1);
   plan.mutable_buffers(kSquares)->set_layer(2);
-  std::vector<LayerGroup> groups = layersOf(plan, {kX, kM, kY, kSquares});
-  ASSERT_EQ(groups.size(), 2u);
-  EXPECT_EQ(groups[0].name, "layer.*");
-  EXPECT_EQ(groups[0].layers, 2u);
-  EXPECT_EQ(groups[0].bytes, 768u);
-  EXPECT_EQ(groups[0].persistent, 256u);
-  EXPECT_EQ(groups[0].largestLayer, "layer.0");
-  EXPECT_EQ(groups[0].largest, 512u);
-  EXPECT_EQ(groups[1].name, "");
-  EXPECT_EQ(groups[1].bytes, 256u);
+  const uint32_t kBuffers[] = {kX, kM, kY, kSquares};
+  std::vector<LayerGroup> layers = layersOf(plan, kBuffers);
+  ASSERT_EQ(layers.size(), 2u);
+  EXPECT_EQ(layers[0].name, "layer.*");
+  EXPECT_EQ(layers[0].bytes, 768u);
+  EXPECT_EQ(layers[0].persistent, 256u);
+  EXPECT_EQ(layers[1].name, "input"); // what has no layer goes by what it is
+  EXPECT_EQ(layers[1].bytes, 256u);
+  std::vector<LayerGroup> single = singleLayersOf(plan, kBuffers);
+  ASSERT_EQ(single.size(), 3u);
+  uint64_t bytes = 0;
+  for (const LayerGroup &layer : single) {
+    bytes += layer.bytes;
+    if (layer.name == "layer.0") {
+      EXPECT_EQ(layer.bytes, 512u);
+    }
+  }
+  EXPECT_EQ(bytes, 1024u);
+}
+
+TEST(Groups, AtThePeakAddUpToTheBound) {
+  for (unsigned stage = 0; stage <= 3; ++stage) {
+    plan::Plan plan = rankPlan(4, stage, 2);
+    std::vector<uint32_t> buffers = buffersAtPeak(plan);
+    uint64_t byLayer = 0, byName = 0;
+    for (const LayerGroup &layer : layersOf(plan, buffers))
+      byLayer += layer.bytes;
+    for (const BufferGroup &group : groupsOf(plan, buffers))
+      byName += group.bytes;
+    EXPECT_EQ(byLayer, lowerBoundBytes(plan));
+    EXPECT_EQ(byName, lowerBoundBytes(plan));
+  }
 }
 
 } // namespace

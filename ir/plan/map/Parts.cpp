@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/map/Parts.h"
+#include "ir/plan/Positions.h"
 #include "ir/plan/Text.h"
 #include "ir/plan/Wire.h"
 #include "llvm/ADT/StringExtras.h"
@@ -18,22 +19,10 @@ std::vector<const plan::Command *> commandsOf(const plan::Plan &plan) {
 }
 
 std::vector<Use> usesOf(const plan::Plan &plan) {
-  std::vector<Use> uses(size_t(plan.buffers_size()));
-  uint64_t position = 0;
-  auto write = [&](const plan::Ref &ref) {
-    if (!ref.absent() && uses[ref.buffer()].writer == kNowhere)
-      uses[ref.buffer()].writer = position;
-  };
-  for (const plan::Command *c : commandsOf(plan)) {
-    for (const plan::Ref &ref : c->inputs())
-      if (!ref.absent())
-        uses[ref.buffer()].reader = position;
-    for (const plan::Ref &ref : c->outputs())
-      write(ref);
-    if (c->has_workspace())
-      write(c->workspace());
-    ++position;
-  }
+  static_assert(kNowhere == Life::kNone);
+  std::vector<Use> uses;
+  for (const Life &life : livesOf(plan))
+    uses.push_back({life.producer, life.lastReader});
   return uses;
 }
 
