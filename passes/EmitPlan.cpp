@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/EmitPlan.h"
+#include "passes/Defragment.h"
 #include "passes/Timeline.h"
 #include "passes/emit/Tables.h"
 
@@ -72,6 +73,8 @@ llvm::Expected<plan::Plan> emitPlan(llvm::ArrayRef<ProgramGraph> programs, const
     writers.emplace_back(sequence, storage, *machine, plan).write(out);
   }
   storage.pack();
+  if (options.memory)
+    defragment(plan, options.memory - std::min(options.memory, machine->floorBytes), *machine);
 
   plan.set_scalars_buffer(storage.scalars());
   if (std::optional<uint32_t> scale = storage.state(zero::Role::LossScale, -1))

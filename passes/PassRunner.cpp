@@ -28,6 +28,10 @@ static llvm::Error writeText(const llvm::Twine &path, llvm::StringRef text) {
   });
 }
 
+void PassRunner::addTime(llvm::StringRef name, std::chrono::steady_clock::time_point start) {
+  seconds_.emplace_back(name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+}
+
 void PassRunner::operator()(llvm::StringRef name, Pass pass) {
   if (stopped_)
     return;
@@ -36,7 +40,7 @@ void PassRunner::operator()(llvm::StringRef name, Pass pass) {
 
   auto start = std::chrono::steady_clock::now();
   error_ = pass(graph_, options_);
-  seconds_.emplace_back(name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  addTime(name, start);
 
   if (!error_ && debug_.verifyEach)
     if (llvm::Error broken = verify(graph_))

@@ -31,6 +31,8 @@ public:
   ~PassRunner();
 
   void operator()(llvm::StringRef name, Pass pass);
+  /// Counts work that is no pass, begun at `start` and ended now, among the times.
+  void addTime(llvm::StringRef name, std::chrono::steady_clock::time_point start);
   bool stopped() const { return stopped_; }
   /// The first error, with the pass's name.
   llvm::Error take() { return std::move(error_); }

@@ -127,7 +127,9 @@ llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Mo
   options.dropout = 0;
   if (llvm::Error error = build("eval", std::move(eval), options, buildEval))
     return error;
+  auto start = std::chrono::steady_clock::now();
   auto plan = emitPlan(result.programs, model, asked);
+  run.addTime("emit", start);
   if (!plan)
     return plan.takeError();
   result.plan = std::move(*plan);

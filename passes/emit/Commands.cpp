@@ -97,7 +97,7 @@ void CommandWriter::writeOp(const Op &op, plan::Command &command) {
   if (!overwrites)
     command.clear_in_place();
   if (int64_t bytes = storage_.workspaceBytes(op))
-    *command.mutable_workspace() = denseRef({storage_.workspace(), 0}, DType::U8, {bytes});
+    *command.mutable_workspace() = denseRef({storage_.workspaceOf(op), 0}, DType::U8, {bytes});
   command.set_place(storage_.string(op.place));
   command.set_layer(storage_.string(op.layer));
   command.set_phase(unsigned(op.phase));

@@ -2,7 +2,7 @@
 #include "passes/emit/Storage.h"
 #include "ir/plan/Scalars.h"
 #include "llvm/Support/xxhash.h"
-#include "passes/memory/Packing.h"
+#include "passes/emit/Arena.h"
 
 namespace shardc::emit {
 
@@ -33,7 +33,6 @@ uint32_t Storage::add(llvm::StringRef name, plan::BufferKind kind, int64_t bytes
   buffer.set_persistent(persistent);
   buffer.set_layer(string(layer));
   buffer.set_first(UINT64_MAX);
-  firstOwner_.push_back(plan_.buffers_size() - 1);
   return plan_.buffers_size() - 1;
 }
 
@@ -190,10 +189,9 @@ void Storage::placeItem(const Sequence &sequence, const Item &item, uint64_t pos
   for (unsigned i = 0; i < op.numResults(); ++i)
     placeResult(sequence, op, i, position);
   if (int64_t bytes = workspaceBytes(op)) {
-    if (!workspace_)
-      workspace_ = add("workspace", plan::WORKSPACE, 0, /*persistent=*/true, "");
-    plan::Buffer &buffer = *plan_.mutable_buffers(*workspace_);
-    buffer.set_bytes(std::max<uint64_t>(buffer.bytes(), bytes));
+    uint32_t buffer = add("workspace", plan::WORKSPACE, bytes, /*persistent=*/false, op.layer);
+    touch(buffer, position);
+    workspaces_[&op] = buffer;
   }
 }
 
@@ -201,7 +199,6 @@ uint32_t Storage::takeOver(uint32_t operand, const Value *value, uint64_t positi
   plan::Buffer &old = *plan_.mutable_buffers(operand);
   uint32_t buffer = add(value->name(), old.kind(), value->type().numBytes(), /*persistent=*/false, plan_.strings(old.layer()));
   plan_.mutable_buffers(operand)->set_last(position); // what is read here is gone afterwards
-  firstOwner_[buffer] = firstOwner_[operand];
   return buffer;
 }
 
@@ -282,36 +279,18 @@ int64_t Storage::workspaceBytes(const Op &op) const {
 }
 
 void Storage::pack() {
-  plan::Space &space = *plan_.add_spaces();
-  space.set_kind(plan::Space::DEVICE);
-  uint64_t end = 0, total = 0;
+  uint64_t total = 0;
   for (const plan::Program &program : plan_.programs())
     total += program.commands_size();
-  std::vector<PackItem> items;
-  std::vector<unsigned> itemOf(plan_.buffers_size());
-  for (auto [i, owner] : llvm::enumerate(firstOwner_)) {
-    plan::Buffer &buffer = *plan_.mutable_buffers(i);
-    if (buffer.last() == 0)
-      buffer.set_first(0); // nobody touches it: only the host
+  for (plan::Buffer &buffer : *plan_.mutable_buffers()) {
+    if (buffer.last() == 0) // nobody touches it: only the host
+      buffer.set_first(0);
     if (buffer.persistent()) {
       buffer.set_first(0);
       buffer.set_last(total);
-      buffer.set_offset(end);
-      end += (buffer.bytes() + kAlignment - 1) / kAlignment * kAlignment;
-    } else if (owner == i) {
-      itemOf[i] = items.size();
-      items.push_back({buffer.bytes(), buffer.first(), buffer.last()});
-    } else { // lives on in the same place
-      itemOf[i] = itemOf[owner];
-      items[itemOf[i]].last = std::max(items[itemOf[i]].last, buffer.last());
     }
   }
-  PackResult solution = shardc::pack(items, kAlignment);
-  for (auto [i, buffer] : llvm::enumerate(*plan_.mutable_buffers()))
-    if (!buffer.persistent())
-      buffer.set_offset(end + solution.offsets[itemOf[i]]);
-  space.set_bytes(end + solution.height);
-  space.set_lower_bound(end + solution.lowerBound);
+  packSpace(plan_);
 }
 
 } // namespace shardc::emit

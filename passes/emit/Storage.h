@@ -36,8 +36,8 @@ public:
   int overwritten(const Op &op, unsigned result) const;
   /// Scratch memory of the op's kernel; kernels of the host have their own.
   int64_t workspaceBytes(const Op &op) const;
-  /// One buffer for all: what computes runs on one stream. Requires: an op with workspace has been placed.
-  uint32_t workspace() const { return *workspace_; }
+  /// The buffer of the op's workspace, which lives during its command alone. Requires: it has one and is placed.
+  uint32_t workspaceOf(const Op &op) const { return workspaces_.lookup(&op); }
   /// The buffer of a state; nullopt: no program has it.
   std::optional<uint32_t> state(zero::Role role, int64_t bucket) const;
   uint32_t scalars() const { return scalars_; }
@@ -70,11 +70,10 @@ private:
   llvm::DenseMap<const Value *, uint64_t> lastUse_;    ///< of roots: position of the last access, views included
   llvm::DenseSet<const Value *> outputRoots_; ///< what the host reads after a program, or views of it do
   llvm::DenseMap<std::pair<const Op *, unsigned>, int> overwritten_;
-  std::optional<uint32_t> workspace_;
+  llvm::DenseMap<const Op *, uint32_t> workspaces_;
   llvm::StringMap<uint32_t> inputs_, strings_, states_;
   std::vector<std::pair<Tensor, uint32_t>> constants_; ///< equal ones share a buffer
   llvm::DenseMap<uint64_t, llvm::SmallVector<unsigned, 1>> constantsByHash_;
-  std::vector<uint32_t> firstOwner_; ///< by buffer: the first of those that take over each other's memory
   uint32_t scalars_ = 0;
 };
 

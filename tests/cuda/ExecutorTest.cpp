@@ -4,12 +4,16 @@
 #include "ir/base/Error.h"
 #include "ir/base/Half.h"
 #include "ir/plan/Scalars.h"
+#include "passes/Defragment.h"
+#include "passes/Machine.h"
+#include "passes/emit/Arena.h"
 #include "runtime/Ranks.h"
 #include "runtime/Trace.h"
 #include "runtime/comm/Local.h"
 #include "runtime/cuda/Executor.h"
 #include "runtime/cuda/Kernel.h"
 #include "tests/cuda/OnDevice.h"
+#include "tests/plan/MovePlan.h"
 #include "tests/runtime/RankPlan.h"
 
 namespace shardc {
@@ -268,6 +272,27 @@ TEST(CudaExecutor, TrainsTheSmallPlanAsTheHostDoes) {
   EXPECT_EQ(floats(**device, kLoss, 1), floats(*host, kLoss, 1));
   EXPECT_EQ((*device)->buffer(kX), nullptr);
   EXPECT_EQ((*device)->program("nothing"), -1);
+}
+
+// Buffers that change their place, as `defragment` has them do.
+TEST(CudaExecutor, MovesBuffersAsTheHostDoes) {
+  SHARDC_NEEDS_DEVICE();
+  plan::Plan plan = movePlan(4096);
+  emit::packSpace(plan);
+  defragment(plan, plan.spaces(0).lower_bound(), llvm::cantFail(loadMachine("cpu")));
+  ASSERT_EQ(plan.spaces(0).method(), "moves");
+  countVersions(plan);
+  auto device = llvm::cantFail(cuda::createExecutor(plan, {}, {}));
+  auto host = llvm::cantFail(Executor::create(plan));
+  for (Executor *executor : {device.get(), host.get()}) {
+    const float ones[6] = {1, 1, 1, 1, 1, 1};
+    llvm::cantFail(executor->write(kX, 0, ones, sizeof ones));
+    llvm::cantFail(executor->write(kParameters, 0, ones, sizeof ones));
+    for (int step = 0; step < 2; ++step)
+      ASSERT_EQ(messageOf(executor->run(executor->program("train"))), "");
+  }
+  EXPECT_EQ(floats(*device, kLoss, 1), floats(*host, kLoss, 1));
+  EXPECT_EQ(floats(*host, kLoss, 1)[0], float(movePlanSum(4096) + 6));
 }
 
 // What was begun runs in order, with scalars and inputs of its time, and `fetch` sees what lay there between.
