@@ -21,16 +21,18 @@ SLACK = 64 << 10
 
 def compile_one(bin_dir, model, plan, batch, ranks, zero, flags):
     """(numbers of the plan, milliseconds of emission or None: this build does not say)"""
-    deberta = "deberta" in model
-    golden = os.path.join(os.path.dirname(model), "golden.json")
-    sizes = {"src": 128, "tgt": 128}
-    if os.path.exists(golden):
-        with open(golden) as f:
-            sizes = json.load(f)
-    dims = f"batch={batch},src={sizes['src']}" + ("" if deberta else f",tgt={sizes['tgt']}")
+    golden = {"src": 128, "tgt": 128, "task": "classify" if "deberta" in model else "seq2seq"}
+    if os.path.exists(path := os.path.join(os.path.dirname(model), "golden.json")):
+        with open(path) as f:
+            golden = json.load(f)
+    dims = f"batch={batch}"
+    if "mlp" not in model:
+        dims += f",src={golden['src']}"
+    if golden["task"] == "seq2seq":
+        dims += f",tgt={golden['tgt']}"
     command = [f"{bin_dir}/shardc", model, "-o", plan, "--dim", dims, "--ranks", str(ranks), "--zero", str(zero), "--time-passes", *flags]
-    if "-loss" not in model and (deberta or "full/" not in model):
-        command += "--loss cross_entropy --logits logits --labels labels".split()
+    if "-loss" not in model and ("full/" not in model or golden["task"] != "seq2seq"):
+        command += ["--loss", "mse" if golden["task"] == "regress" else "cross_entropy", "--logits", "logits"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-400:]}")
