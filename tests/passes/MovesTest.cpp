@@ -177,7 +177,7 @@ TEST(Moves, AsCheapAsTheCheapestSingleMove) {
     std::vector<MovableItem> items = tightProblem(random, seed % 6, 5);
     for (const MovableItem &item : stuckProblem(1 + seed % 2)) // beside it, not only above it
       items.insert(items.begin() + random() % (items.size() + 1), item);
-    if (items.size() > 11)
+    if (items.size() > 10)
       continue;
     const uint64_t capacity = boundOf(items), best = cheapestMove(items, capacity);
     MovePacking packing = packed(items, capacity);
