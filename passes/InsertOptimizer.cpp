@@ -42,19 +42,16 @@ private:
   /// The factor of all gradients: of the norm over all shards. With loss scaling the optimizers read other
   /// scalars from then on. Buckets are visited in the order of their first use in the next step.
   Value *gradScale(Value *&scalars) {
-    llvm::SmallVector<Value *> squares;
+    llvm::SmallVector<Value *> gradients;
     for (auto [i, bucket] : llvm::enumerate(buckets_))
       if (bucket.trainable) {
         stamp(bucket.name);
-        gradients_[i] = read(bucket, i, Role::Gradient).slice;
-        squares.push_back(b_.make(kSumSquares, {gradients_[i]}));
+        gradients.push_back(gradients_[i] = read(bucket, i, Role::Gradient).slice);
       }
     stamp("");
-    if (options_.stage() >= 1) { // each rank knows its slices only
-      for (Value *&square : squares)
-        square = b_.reshape(square, {1});
-      squares = {zero::collective(b_, kAllReduceStart, {b_.make(kConcat, squares, {{"axis", int64_t(0)}})}, options_, "squares")};
-    }
+    Value *squares = b_.make(kSumSquares, gradients);
+    if (options_.stage() >= 1) // each rank knows its slices only
+      squares = zero::collective(b_, kAllReduceStart, {squares}, options_, "squares");
     Value *loss = zero::readState(b_, Role::Loss, Type(wideType(buckets_[0].dtype), {2}));
     llvm::SmallVector<Value *> operands{b_.reshape(b_.slice(loss, {zero::kLossCount}, {1}), {}), scalars};
     Attrs attrs;
@@ -63,7 +60,7 @@ private:
       operands.push_back(zero::readState(b_, Role::LossScale, zero::lossScaleType()));
       attrs = {{"initial", precision::kInitialLossScale}, {"unit", precision::lossUnit(graph_)}};
     }
-    operands.append(squares);
+    operands.push_back(squares);
     Op *scale = b_.make(scaled ? kLossScale : kGradScale, operands, std::move(attrs))->op();
     for (auto [i, name] : llvm::enumerate(scale->def().results.take_front(scaled ? 4 : 2)))
       graph_.setOutput(name, scale->result(i));

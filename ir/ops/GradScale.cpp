@@ -16,20 +16,28 @@ namespace {
 
 llvm::Expected<Types> inferSumSquares(const Op &op) {
   OpCheck check(op);
-  check.isFloat(0);
-  return check.done({Type(DType::F64, {})});
+  for (unsigned i = 0; i < op.numOperands(); ++i)
+    check.isFloat(i);
+  return check.done({Type(DType::F64, {int64_t(op.numOperands())})});
 }
 
 llvm::Expected<Tensors> evaluateSumSquares(const Op &op, TensorArgs in) {
-  double sum = 0;
-  for (double g : toDoubles(*in[0]))
-    sum += g * g;
-  return Tensors{Tensor::splat(DType::F64, {}, sum)};
+  std::vector<double> sums;
+  for (const Tensor *gradient : in) {
+    double &sum = sums.emplace_back(0);
+    for (double g : toDoubles(*gradient))
+      sum += g * g;
+  }
+  return Tensors{fromDoubles(DType::F64, {int64_t(sums.size())}, sums)};
 }
 
 Cost costSumSquares(const Op &op) {
-  const Type &g = op.operand(0)->type();
-  return {2.0 * double(g.numElements()), double(g.numBytes())};
+  Cost cost;
+  for (const Value *g : op.operands()) {
+    cost.flops += 2.0 * double(g->type().numElements());
+    cost.bytes += double(g->type().numBytes());
+  }
+  return cost;
 }
 
 llvm::Expected<Types> infer(const Op &op) {
@@ -58,20 +66,23 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   return Tensors{Tensor::splat(DType::F64, {}, norm), Tensor::splat(DType::F64, {}, scale)};
 }
 
-constexpr const char *kGrad[] = {"g"};
+constexpr const char *kGradients[] = {"g*"};
 constexpr const char *kOperands[] = {"count", "scalars", "sumsq*"};
 constexpr const char *kResults[] = {"grad_norm", "grad_scale"};
 
 } // namespace
 
 constinit const OpDef kSumSquares = {.mnemonic = "sum_squares",
-                                     .operands = kGrad,
+                                     .operands = kGradients,
                                      .infer = inferSumSquares,
                                      .notDifferentiable = kIsUpdate,
                                      .evaluate = evaluateSumSquares,
                                      .cost = costSumSquares,
                                      .workspace = [](const Op &op) {
-                                       return squaresWorkspace(op.operand(0)->type().numElements());
+                                       int64_t bytes = 0;
+                                       for (const Value *g : op.operands())
+                                         bytes += squaresWorkspace(g->type().numElements());
+                                       return bytes;
                                      }};
 
 constinit const OpDef kGradScale = {.mnemonic = "grad_scale",

@@ -54,7 +54,7 @@ bool checkAttentionOperands(Checks &c, const host::Binding &b, unsigned first, u
                    std::max({depth, v.dims[3], queries, keys}) < INT32_MAX / 256,
                "sizes: wanted fewer than 2^31 rows of scores")))
     return false;
-  w.type = elementOf(q.dtype);
+  w.type = elementType(q.dtype);
   w.batch = batch, w.queries = queries, w.heads = heads, w.depth = depth, w.keys = keys, w.valueDepth = v.dims[3];
   w.q = headsView(q), w.k = headsView(k), w.v = headsView(v);
   w.id = id, w.batchMajor = batchMajor != 0, w.tf32 = tf32 != 0, w.maskAdds = maskAdds != 0, w.scalars = b.scalars;
@@ -97,12 +97,12 @@ BoundKernel bindAttention(const host::Binding &b, Device &device) {
   if (servesWg(w)) {
     if (llvm::Error error = check(prepareAttentionWg(w), "attention"))
       return error;
-    return launches("attention", w, enqueueAttentionWg, b, device);
+    return launchKernel(enqueueAttentionWg, "attention", w, b, device);
   }
   const bool mma = servesMma(w);
   if (llvm::Error error = check(mma ? prepareAttentionMma(w) : prepareAttention(w), "attention"))
     return error;
-  return launches("attention", w, mma ? enqueueAttentionMma : enqueueAttention, b, device);
+  return launchKernel(mma ? enqueueAttentionMma : enqueueAttention, "attention", w, b, device);
 }
 
 BoundKernel bindAttentionGrad(const host::Binding &given, Device &device) {
@@ -134,14 +134,14 @@ BoundKernel bindAttentionGrad(const host::Binding &given, Device &device) {
   if (servesGradWg(w)) {
     if (llvm::Error error = check(prepareAttentionGradWg(w), "attention_grad"))
       return error;
-    return launches("attention_grad", w, enqueueAttentionGradWg, b, device, attentionGradWgScratch(w));
+    return launchKernel(enqueueAttentionGradWg, "attention_grad", w, b, device, attentionGradWgScratch(w));
   }
   const bool mma = servesMma(w);
   if (llvm::Error error = check(mma ? prepareAttentionGradMma(w) : prepareAttentionGrad(w), "attention_grad"))
     return error;
   const int64_t rows = int64_t(w.batch) * w.heads * w.queries;
-  return launches("attention_grad", w, mma ? enqueueAttentionGradMma : enqueueAttentionGrad, b, device,
-                  mma ? attentionGradMmaScratch(w) : rows * (w.type == kF64 ? 8 : 4));
+  return launchKernel(mma ? enqueueAttentionGradMma : enqueueAttentionGrad, "attention_grad", w, b, device,
+                  mma ? attentionGradMmaScratch(w) : rows * (w.type == ElementType::F64 ? 8 : 4));
 }
 
 } // namespace shardc::cuda

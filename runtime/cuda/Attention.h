@@ -2,7 +2,7 @@
 // What Attention.cpp hands to the kernels of attention. Read by nvcc too: no LLVM header.
 #pragma once
 
-#include "runtime/cuda/Element.h"
+#include "runtime/cuda/ElementType.h"
 #include <cuda_runtime_api.h>
 
 namespace shardc::cuda {
@@ -20,7 +20,7 @@ struct ScoresView {
 };
 
 struct AttentionWork {
-  Element type = kF32; ///< of q, k, v, out and their gradients
+  ElementType type = ElementType::F32; ///< of q, k, v, out and their gradients
   int batch = 0, heads = 0, queries = 0, keys = 0, depth = 0, valueDepth = 0;
   HeadsView q, k, v, out;
   ScoresView bias;
@@ -57,7 +57,7 @@ cudaError_t enqueueAttentionBiasGrad(const AttentionWork &, const void *deltas, 
 
 /// The tensor-core kernels: 16-bit heads of 64 or 128 elements, aligned rows.
 inline bool servesMma(const AttentionWork &w) {
-  return w.wide && (w.type == kBF16 || w.type == kF16) && w.depth == w.valueDepth && (w.depth == 64 || w.depth == 128);
+  return w.wide && (w.type == ElementType::BF16 || w.type == ElementType::F16) && w.depth == w.valueDepth && (w.depth == 64 || w.depth == 128);
 }
 cudaError_t prepareAttentionMma(const AttentionWork &);
 cudaError_t prepareAttentionGradMma(const AttentionWork &);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/cuda/Attention.h"
-#include "runtime/cuda/Launcher.h"
+#include "runtime/cuda/Launch.h"
 
 namespace shardc::cuda {
 

@@ -1,75 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention for every case: a block for 16 queries of a head, which walks over the keys with a running softmax.
-#include "runtime/cuda/AttentionTile.cuh"
-#include "runtime/cuda/Enqueue.cuh"
+#include "runtime/cuda/AttentionTileForward.cuh"
 
 namespace shardc::cuda {
-namespace {
 
-/// Over the 16 threads that share a row of the tile.
-template <typename C, typename Join> __device__ inline C rowJoin(C x, Join join) {
-  for (int step = kTile / 2; step; step /= 2)
-    x = join(x, __shfl_xor_sync(0xffffffffu, x, step));
-  return x;
-}
-
-template <typename T> __global__ void __launch_bounds__(kTileThreads) attend(AttentionWork w) {
-  using C = Compute<T>;
-  const int tiles = (w.queries + kTile - 1) / kTile;
-  const int first = blockIdx.x % tiles * kTile, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
-  C *q = dynamicShared<C>(), *k = q + kTile * pitch(w.depth), *v = k + kTile * pitch(w.depth);
-  C *out = v + kTile * pitch(w.valueDepth), *p = out + kTile * pitch(w.valueDepth);
-  const int y = threadIdx.x / kTile, x = threadIdx.x % kTile, i = first + y;
-  const Keep keep(w);
-  loadTile<T>(q, w.q, b, h, first, w.queries, w.depth, w.tf32);
-  for (int c = x; c < w.valueDepth; c += kTile)
-    out[y * pitch(w.valueDepth) + c] = 0;
-  C top = C(-INFINITY), sum = 0;
-  for (int begin = 0; begin < w.keys; begin += kTile) {
-    loadTile<T>(k, w.k, b, h, begin, w.keys, w.depth, w.tf32);
-    loadTile<T>(v, w.v, b, h, begin, w.keys, w.valueDepth, w.tf32);
-    __syncthreads();
-    const int j = begin + x;
-    const bool inside = i < w.queries && j < w.keys;
-    C score = inside ? scoreOf(w, b, h, i, j, q + y * pitch(w.depth), k + x * pitch(w.depth)) : C(-INFINITY);
-    const C highest = rowJoin(score, [](C a, C b) { return a > b ? a : b; });
-    const C newTop = highest > top ? highest : top;
-    // A row of -inf gives exponentials of 0 and not NaN.
-    const C finite = newTop == C(-INFINITY) ? C(0) : newTop;
-    const C shrink = top == C(-INFINITY) ? C(0) : C(exp(top - finite)), e = inside ? C(exp(score - finite)) : C(0);
-    sum = sum * shrink + rowJoin(e, Plus());
-    top = newTop;
-    p[y * pitch(kTile) + x] = inside ? e * keep.factor<C>(b, h, i, j) : C(0);
-    __syncwarp(); // a row of the tile is one half of a warp
-    for (int c = x; c < w.valueDepth; c += kTile) {
-      C value = out[y * pitch(w.valueDepth) + c] * shrink;
-      for (int l = 0; l < kTile; ++l)
-        value += p[y * pitch(kTile) + l] * v[l * pitch(w.valueDepth) + c];
-      out[y * pitch(w.valueDepth) + c] = value;
-    }
-    __syncthreads();
-  }
-  storeTile<T>(w.out, b, h, first, w.queries, w.valueDepth, out, sum == 0 ? C(0) : 1 / sum);
-  if (x == 0 && i < w.queries)
-    store(w.lse, b * w.lseBatch + h * w.lseHead + i, (top == C(-INFINITY) ? C(0) : top) + C(log(sum)));
-}
-
-} // namespace
-
-int attentionShared(const AttentionWork &w) {
-  return (w.type == kF64 ? 8 : 4) * kTile * (2 * pitch(w.depth) + 2 * pitch(w.valueDepth) + pitch(kTile));
-}
-
-cudaError_t prepareAttention(const AttentionWork &w) {
-  return withFloat(w.type, [&](auto *type) { return allowShared(attend<std::remove_pointer_t<decltype(type)>>); });
-}
-
+int attentionShared(const AttentionWork &w) { return attendShared<PlainScores>(w); }
+cudaError_t prepareAttention(const AttentionWork &w) { return prepareAttend<PlainScores>(w); }
 cudaError_t enqueueAttention(const AttentionWork &w, void *, cudaStream_t stream) {
-  return withFloat(w.type, [&](auto *type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    const dim3 grid(unsigned(w.batch) * w.heads * blocksFor(w.queries, kTile));
-    return enqueue(attend<T>, grid, kTileThreads, attentionShared(w), stream, w);
-  });
+  return enqueueAttend<PlainScores>(w, stream);
 }
 
 } // namespace shardc::cuda

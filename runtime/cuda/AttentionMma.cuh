@@ -171,9 +171,9 @@ private:
     if (!w_.biasPairs)
       return {biasOne(i, j), biasOne(i, j + 1)};
     const long long at = biasAt(i, j);
-    if (w_.bias.array.type == kBF16)
+    if (w_.bias.array.type == ElementType::BF16)
       return pairAt<__nv_bfloat16>(at);
-    return w_.bias.array.type == kF16 ? pairAt<__half>(at) : pairAt<float>(at);
+    return w_.bias.array.type == ElementType::F16 ? pairAt<__half>(at) : pairAt<float>(at);
   }
   template <typename B> __device__ float2 pairAt(long long at) const {
     const Pack<B, 2> pair = *reinterpret_cast<const Pack<B, 2> *>(static_cast<const B *>(w_.bias.array.data) + at);
@@ -249,7 +249,7 @@ template <typename F> cudaError_t withMma(const AttentionWork &w, F f) {
   auto withDepth = [&](auto type) {
     return w.depth == 64 ? f(type, std::integral_constant<int, 64>()) : f(type, std::integral_constant<int, 128>());
   };
-  return w.type == kBF16 ? withDepth(__nv_bfloat16()) : withDepth(__half());
+  return w.type == ElementType::BF16 ? withDepth(__nv_bfloat16()) : withDepth(__half());
 }
 
 } // namespace shardc::cuda

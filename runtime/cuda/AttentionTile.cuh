@@ -85,16 +85,36 @@ __device__ inline bool hidden(const AttentionWork &w, int b, int h, int i, int j
          !static_cast<const unsigned char *>(w.mask.array.data)[b * s[0] + h * s[1] + i * s[2] + j * s[3]];
 }
 
-/// Score (i, j) of a head, from its rows of q and k in shared memory. Requires: i < queries, j < keys.
-template <typename C>
-__device__ inline C scoreOf(const AttentionWork &w, int b, int h, int i, int j, const C *q, const C *k) {
-  if (hidden(w, b, h, i, j))
-    return C(w.fill);
-  C score = C(w.scale) * dot(q, k, w.depth);
-  const long long *s = w.bias.strides;
-  if (w.bias.array.data)
-    score += load<C>(w.bias.array, b * s[0] + h * s[1] + i * s[2] + j * s[3]);
-  return score;
-}
+/// Scores of attention, as the kernels below take them. `r`: the row of the tile's distances that query and key have.
+template <typename T> struct PlainScores {
+  using Work = AttentionWork;
+  using C = Compute<T>;
+  static constexpr int kDistances = 0;   ///< rows of positions in shared memory
+  static constexpr int kKeyRows = kTile;  ///< rows of k and v that a gradient has there
+  static constexpr bool kMaskAdds = true; ///< is maskAdds obeyed?
+  const AttentionWork &w;
+
+  /// `memory`: 2 kDistances rows of pitch(depth).
+  __device__ PlainScores(const Work &work, C *memory) : w(work) {}
+  /// Of the tile of 16 queries and 16 keys. The block works together; no barrier.
+  __device__ void loadDistances(int h, int query, int key) const {}
+  /// Score (i, j) of a head, from its rows of q and k in shared memory. Requires: i < queries, j < keys.
+  __device__ C score(int b, int h, int i, int j, const C *q, const C *k, int r) const {
+    if (hidden(w, b, h, i, j))
+      return C(w.fill);
+    C score = C(w.scale) * dot(q, k, w.depth);
+    const long long *s = w.bias.strides;
+    if (w.bias.array.data)
+      score += load<C>(w.bias.array, b * s[0] + h * s[1] + i * s[2] + j * s[3]);
+    return score;
+  }
+  /// The factors of column c of q, and of k, in a score: what its gradient passes to the other's.
+  __device__ C ofQuery(const C *q, int r, int c) const { return q[c]; }
+  __device__ C ofKey(const C *k, int r, int c) const { return k[c]; }
+};
+__host__ __device__ inline const AttentionWork &baseOf(const AttentionWork &w) { return w; }
+
+/// Query y and key x of a tile have this row of its distances.
+__device__ inline int distanceRow(int y, int x) { return y - x + kTile - 1; }
 
 } // namespace shardc::cuda

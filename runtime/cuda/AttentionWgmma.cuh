@@ -277,7 +277,7 @@ inline cudaError_t describe(AttendMaps &maps, const AttentionWork &w) {
 }
 /// f(an element, are probabilities dropped?)
 template <typename F> cudaError_t withDrops(const AttentionWork &w, F f) {
-  auto withType = [&](auto drops) { return w.type == kBF16 ? f(__nv_bfloat16(), drops) : f(__half(), drops); };
+  auto withType = [&](auto drops) { return w.type == ElementType::BF16 ? f(__nv_bfloat16(), drops) : f(__half(), drops); };
   return w.dropout > 0 ? withType(std::true_type()) : withType(std::false_type());
 }
 

@@ -99,7 +99,7 @@ cudaError_t enqueueAttentionGradWg(const AttentionWork &w, void *scratch, cudaSt
                                   : enqueueAttentionGradWgMany(stored, maps, static_cast<float *>(scratch), stream);
   if (code != cudaSuccess || !sums(w))
     return code;
-  return w.type == kBF16 ? enqueueSum<__nv_bfloat16>(w, stored.dbias.array.data, stream)
+  return w.type == ElementType::BF16 ? enqueueSum<__nv_bfloat16>(w, stored.dbias.array.data, stream)
                          : enqueueSum<__half>(w, stored.dbias.array.data, stream);
 }
 

@@ -3,9 +3,9 @@
 // order of their ranks.
 #pragma once
 
-#include "runtime/cuda/Stored.cuh"
+#include "runtime/cuda/Numbers.cuh"
 
-namespace shardc::cuda::stored {
+namespace shardc::cuda {
 
 SHARDC_DEVICE unsigned clusterRank() {
   unsigned rank;
@@ -44,4 +44,4 @@ cudaError_t launchClusters(void (*kernel)(Wanted...), dim3 grid, dim3 block, int
   return cudaLaunchKernelEx(&config, kernel, Wanted(args)...);
 }
 
-} // namespace shardc::cuda::stored
+} // namespace shardc::cuda

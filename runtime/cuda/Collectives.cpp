@@ -21,7 +21,7 @@ public:
         in_(b.in[0].data), out_(b.out[0].data) {
     if (kind == Kind::AllGather && b.in[0].dtype != dtype_) { // the rounded slice is gathered in place
       in_ = static_cast<char *>(out_) + (communicator ? communicator->rank() : 0) * n * byteSize(dtype_);
-      round_ = {b.in[0].as<float>(), {in_, Element(int(dtype_))}, n};
+      round_ = {b.in[0].as<float>(), {in_, ElementType(int(dtype_))}, n};
     }
   }
 

@@ -11,7 +11,7 @@ constexpr int64_t kMost = int64_t(1) << 30;
 bool good(host::Checks &c, const host::Array &x, const host::Array &y) {
   return c.that(x && y, "absent operand or result") && c.real(x) && c.contiguous(x) &&
          c.that(!x.dims.empty(), "operand: got a scalar, wanted rank 1 or more") &&
-         c.dims(y, llvm::ArrayRef(x.dims).drop_front()) && floating(c, y) &&
+         c.dims(y, llvm::ArrayRef(x.dims).drop_front()) && checkFloat(c, y, "sum") &&
          c.that(x.dims[0] < kMost && y.numElements() < kMost, "operand: got too many rows or columns");
 }
 
@@ -39,7 +39,7 @@ BoundKernel bindColumnSums(const host::Binding &b, Device &) {
     if (args.count == kMostColumnSums || (args.count > 0 && args.isDouble != isDouble) || args.blocks + blocks > kMost)
       flush();
     args.isDouble = isDouble;
-    args.sums[args.count++] = {x.data, y.data, int(x.dims[0]), int(columns), args.blocks, elementType(y.dtype)};
+    args.sums[args.count++] = {x.data, anyFloats(y), int(x.dims[0]), int(columns), args.blocks};
     args.blocks += int(blocks);
   }
   if (!(c.denseResults() && c.apart()))

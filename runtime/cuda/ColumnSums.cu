@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/ColumnSumsLaunch.h"
-#include "runtime/cuda/Stored.cuh"
+#include "runtime/cuda/Numbers.cuh"
 
 namespace shardc::cuda {
-using namespace stored;
 namespace {
 
 constexpr int kDown = 32;
@@ -29,7 +28,7 @@ template <typename C> __global__ void __launch_bounds__(kColumnSumTile *kDown) c
     return;
   for (int d = 1; d < kDown; ++d)
     total += room[d][threadIdx.x];
-  storeFloat(sum.y, sum.type, column, total);
+  store(sum.y, column, total);
 }
 
 } // namespace

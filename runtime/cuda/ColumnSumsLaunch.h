@@ -10,10 +10,9 @@ namespace shardc::cuda {
 /// y[i] = sum over r < rows of x[r * columns + i].
 struct ColumnSum {
   const void *x;
-  void *y;
+  AnyFloats y;
   int rows, columns;
   int firstBlock; ///< of the launch: its blocks have kColumnSumTile columns each
-  ElementType type;
 };
 
 constexpr int kColumnSumTile = 32, kMostColumnSums = 64;

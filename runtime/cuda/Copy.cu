@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/CopyLaunch.h"
+#include "runtime/cuda/Dispatch.cuh"
 #include "runtime/cuda/Grid.cuh"
 
 namespace shardc::cuda {
@@ -37,11 +38,6 @@ template <typename T> __global__ void fill(T *y, T value, long long count) {
     y[i] = value;
 }
 
-template <typename T> void strided(const StridedCopy &a, cudaStream_t stream) {
-  stridedCopy<T><<<gridFor(a.count), kGridThreads, 0, stream>>>(static_cast<const T *>(a.x),
-                                                                static_cast<T *>(a.y), a.count, a.from, a.to);
-}
-
 template <typename T> void tiled(const TiledCopy &a, cudaStream_t stream) {
   constexpr int kTile = sizeof(T) <= 2 ? 64 : 32;
   const long long rowTiles = (a.rows + kTile - 1) / kTile, columnTiles = (a.columns + kTile - 1) / kTile;
@@ -49,63 +45,27 @@ template <typename T> void tiled(const TiledCopy &a, cudaStream_t stream) {
       <<<unsigned(a.outer * rowTiles * columnTiles), dim3(32, 8), 0, stream>>>(a, rowTiles, columnTiles);
 }
 
-template <typename T> void filled(const Fill &a, cudaStream_t stream) {
-  fill<T><<<gridFor(a.count), kGridThreads, 0, stream>>>(static_cast<T *>(a.y), T(a.value), a.count);
-}
-
 } // namespace
 
 cudaError_t launchStridedCopy(const StridedCopy &a, cudaStream_t stream) {
-  switch (a.bytes) {
-  case 1:
-    strided<unsigned char>(a, stream);
-    break;
-  case 2:
-    strided<unsigned short>(a, stream);
-    break;
-  case 4:
-    strided<unsigned>(a, stream);
-    break;
-  case 8:
-    strided<unsigned long long>(a, stream);
-    break;
-  default:
-    strided<uint4>(a, stream);
-  }
+  withBytes(a.bytes, [&](auto *t) {
+    using T = Pointee<decltype(t)>;
+    stridedCopy<<<gridFor(a.count), kGridThreads, 0, stream>>>(static_cast<const T *>(a.x), static_cast<T *>(a.y),
+                                                               a.count, a.from, a.to);
+  });
   return cudaGetLastError();
 }
 
 cudaError_t launchTiledCopy(const TiledCopy &a, cudaStream_t stream) {
-  switch (a.bytes) {
-  case 1:
-    tiled<unsigned char>(a, stream);
-    break;
-  case 2:
-    tiled<unsigned short>(a, stream);
-    break;
-  case 4:
-    tiled<unsigned>(a, stream);
-    break;
-  default:
-    tiled<unsigned long long>(a, stream);
-  }
+  withBytes<8>(a.bytes, [&](auto *t) { tiled<Pointee<decltype(t)>>(a, stream); });
   return cudaGetLastError();
 }
 
 cudaError_t launchFill(const Fill &a, cudaStream_t stream) {
-  switch (a.bytes) {
-  case 1:
-    filled<unsigned char>(a, stream);
-    break;
-  case 2:
-    filled<unsigned short>(a, stream);
-    break;
-  case 4:
-    filled<unsigned>(a, stream);
-    break;
-  default:
-    filled<unsigned long long>(a, stream);
-  }
+  withBytes<8>(a.bytes, [&](auto *t) {
+    using T = Pointee<decltype(t)>;
+    fill<<<gridFor(a.count), kGridThreads, 0, stream>>>(static_cast<T *>(a.y), T(a.value), a.count);
+  });
   return cudaGetLastError();
 }
 

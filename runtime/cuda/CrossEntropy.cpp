@@ -4,7 +4,7 @@
 // lse.
 #include "runtime/cuda/CrossEntropy.h"
 #include "ir/base/Workspace.h"
-#include "runtime/cuda/Launcher.h"
+#include "runtime/cuda/Launch.h"
 
 namespace shardc::cuda {
 namespace {
@@ -26,7 +26,7 @@ CrossEntropyWork workOf(const host::Binding &b, Device &device, const Array &log
                         const Array &lse, int64_t ignore) {
   CrossEntropyWork work = {};
   work.logits = logits.data;
-  work.type = elementOf(logits.dtype);
+  work.type = elementType(logits.dtype);
   work.rows = logits.dims[0], work.classes = logits.dims[1], work.rowStride = logits.strides[0];
   work.wide = aligned(logits, 16);
   work.labels = reinterpret_cast<const long long *>(labels.as<int64_t>());
@@ -51,7 +51,7 @@ BoundKernel bindCrossEntropy(const host::Binding &b, Device &device) {
     return c.take();
   CrossEntropyWork work = workOf(b, device, b.in[0], b.in[1], b.out[3], ignore);
   work.sum = anyFloats(b.out[0]), work.count = anyFloats(b.out[1]), work.correct = anyFloats(b.out[2]);
-  return launches("cross_entropy", work, enqueueCrossEntropy, b, device, lossWorkspace(work.rows));
+  return launchKernel(enqueueCrossEntropy, "cross_entropy", work, b, device, lossWorkspace(work.rows));
 }
 
 BoundKernel bindCrossEntropyGrad(const host::Binding &b, Device &device) {
@@ -68,7 +68,7 @@ BoundKernel bindCrossEntropyGrad(const host::Binding &b, Device &device) {
   work.wide = work.wide && aligned(b.out[0], 16);
   work.dsum = anyFloats(b.in[0]);
   work.dlogits = b.out[0].data;
-  return launches("cross_entropy_grad", work, enqueueCrossEntropyGrad, b, device);
+  return launchKernel(enqueueCrossEntropyGrad, "cross_entropy_grad", work, b, device);
 }
 
 } // namespace shardc::cuda

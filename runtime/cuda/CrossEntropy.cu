@@ -198,7 +198,7 @@ cudaError_t enqueueCrossEntropy(const CrossEntropyWork &w, void *scratch, cudaSt
   double *loss = static_cast<double *>(scratch);
   long long *hit = reinterpret_cast<long long *>(loss + w.rows);
   cudaError_t code = withFloat(w.type, [&](auto *type) {
-    using T = std::remove_pointer_t<decltype(type)>;
+    using T = Pointee<decltype(type)>;
     if constexpr (sizeof(T) == 2)
       if (w.wide && w.classes % (16 / sizeof(T)) == 0)
         return enqueue(rowLosses16<T>, dim3(unsigned(w.rows)), kFewThreads, 0, stream, w, loss, hit);
@@ -211,7 +211,7 @@ cudaError_t enqueueCrossEntropy(const CrossEntropyWork &w, void *scratch, cudaSt
 
 cudaError_t enqueueCrossEntropyGrad(const CrossEntropyWork &w, void *, cudaStream_t stream) {
   return withFloat(w.type, [&](auto *type) {
-    using T = std::remove_pointer_t<decltype(type)>;
+    using T = Pointee<decltype(type)>;
     return enqueue(rowGradients<T>, dim3(unsigned(w.rows)), kThreads, 0, stream, w);
   });
 }

@@ -2,7 +2,7 @@
 // What CrossEntropy.cpp hands to CrossEntropy.cu. Read by nvcc too: no LLVM header.
 #pragma once
 
-#include "runtime/cuda/Element.h"
+#include "runtime/cuda/ElementType.h"
 #include "runtime/cuda/FaultRecord.h"
 #include <cuda_runtime_api.h>
 
@@ -10,7 +10,7 @@ namespace shardc::cuda {
 
 struct CrossEntropyWork {
   const void *logits;
-  Element type;
+  ElementType type;
   long long rows, classes, rowStride; ///< row r of the logits begins at element r * rowStride
   bool wide;                          ///< rows of logits and of dlogits are aligned to 16 bytes
   const long long *labels;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/Dispatch.cuh"
 #include "runtime/cuda/Grid.cuh"
+#include "runtime/cuda/Numbers.cuh"
 #include "runtime/cuda/ScatterLaunch.h"
 
 namespace shardc::cuda {
-using namespace stored;
 namespace {
 
 /// What sums are kept in: unsigned integers wrap around.

@@ -3,7 +3,7 @@
 // acc, in place, where it is given), in a fixed order. 16-bit dy may have an f32 gradient. Ids are checked when
 // running.
 #include "runtime/cuda/Embedding.h"
-#include "runtime/cuda/Launcher.h"
+#include "runtime/cuda/Launch.h"
 
 namespace shardc::cuda {
 namespace {
@@ -12,7 +12,7 @@ using host::Array;
 using host::Checks;
 
 EmbeddingIds idsOf(const host::Binding &b, Device &device, const Array &ids, int64_t rows) {
-  return {ids.data, elementOf(ids.dtype), ids.numElements(),
+  return {ids.data, elementType(ids.dtype), ids.numElements(),
           rows,     device.fault(),       device.faultSite(b.place, "token id")};
 }
 
@@ -38,7 +38,7 @@ BoundKernel bindEmbedding(const host::Binding &b, Device &device) {
   const uint64_t all = reinterpret_cast<uintptr_t>(work.table) | reinterpret_cast<uintptr_t>(work.to) |
                        uint64_t(work.rowStride) | uint64_t(work.rowBytes) | 16;
   work.unit = int(all & -all);
-  return launches("embedding", work, enqueueEmbedding, b, device);
+  return launchKernel(enqueueEmbedding, "embedding", work, b, device);
 }
 
 BoundKernel bindEmbeddingGrad(const host::Binding &b, Device &device) {
@@ -57,14 +57,14 @@ BoundKernel bindEmbeddingGrad(const host::Binding &b, Device &device) {
     return c.take();
   EmbeddingGradWork work = {};
   work.ids = idsOf(b, device, ids, rows);
-  work.dy = b.in[0].data, work.type = elementOf(b.in[0].dtype);
+  work.dy = b.in[0].data, work.type = elementType(b.in[0].dtype);
   work.width = table.dims[1], work.tableBytes = table.numElements() * byteSize(table.dtype);
   work.table = anyFloats(table);
   work.accumulate = bool(c.in(2));
   long long bytes = 0;
   if (llvm::Error error = check(embeddingGradScratch(work, bytes), "embedding_grad: sizes"))
     return error;
-  return launches("embedding_grad", work, enqueueEmbeddingGrad, b, device, bytes);
+  return launchKernel(enqueueEmbeddingGrad, "embedding_grad", work, b, device, bytes);
 }
 
 } // namespace shardc::cuda

@@ -13,9 +13,7 @@ namespace {
 
 constexpr int kThreads = 128, kPiece = int(kIdsPerPiece);
 
-__device__ inline long long idAt(const EmbeddingIds &ids, long long i) {
-  return ids.type == kI64 ? static_cast<const long long *>(ids.data)[i] : static_cast<const int *>(ids.data)[i];
-}
+__device__ inline long long idAt(const EmbeddingIds &ids, long long i) { return loadIndex(ids.data, ids.type, i); }
 
 template <typename Unit> __global__ void __launch_bounds__(kThreads) copyRows(EmbeddingWork w) {
   __shared__ long long row;
@@ -138,7 +136,7 @@ struct Layout {
       return at;
     };
     keys = take(4 * n), positions = take(4 * n), sortedKeys = take(4 * n), sortedPositions = take(4 * n);
-    partial = take(2 * pieces * w.width * (w.type == kF64 ? 8 : 4));
+    partial = take(2 * pieces * w.width * (w.type == ElementType::F64 ? 8 : 4));
     sort = take((long long)sortBytes);
     bytes = end;
   }
@@ -151,25 +149,12 @@ int bitsOf(long long rows) {
   return bits;
 }
 
-template <typename Unit> cudaError_t enqueueCopy(const EmbeddingWork &w, cudaStream_t stream) {
-  return enqueue(copyRows<Unit>, dim3(unsigned(w.ids.count)), kThreads, 0, stream, w);
-}
-
 } // namespace
 
 cudaError_t enqueueEmbedding(const EmbeddingWork &w, void *, cudaStream_t stream) {
-  switch (w.unit) {
-  case 16:
-    return enqueueCopy<uint4>(w, stream);
-  case 8:
-    return enqueueCopy<uint64_t>(w, stream);
-  case 4:
-    return enqueueCopy<uint32_t>(w, stream);
-  case 2:
-    return enqueueCopy<uint16_t>(w, stream);
-  default:
-    return enqueueCopy<uint8_t>(w, stream);
-  }
+  return withBytes(w.unit, [&](auto *unit) {
+    return enqueue(copyRows<Pointee<decltype(unit)>>, dim3(unsigned(w.ids.count)), kThreads, 0, stream, w);
+  });
 }
 
 cudaError_t embeddingGradScratch(const EmbeddingGradWork &w, long long &bytes) {
@@ -200,7 +185,7 @@ cudaError_t enqueueEmbeddingGrad(const EmbeddingGradWork &w, void *scratch, cuda
     return code;
   const dim3 grid(blocksFor(w.ids.count, kPiece), blocksFor(w.width, kThreads));
   return withFloat(w.type, [&](auto *type) {
-    using T = std::remove_pointer_t<decltype(type)>;
+    using T = Pointee<decltype(type)>;
     using C = Compute<T>;
     C *partial = reinterpret_cast<C *>(base + layout.partial);
     if (cudaError_t failed = enqueue(addPieces<T, C>, grid, kThreads, 0, stream, w, keys, positions, partial);

@@ -2,7 +2,7 @@
 // What Embedding.cpp hands to Embedding.cu. Read by nvcc too: no LLVM header.
 #pragma once
 
-#include "runtime/cuda/Element.h"
+#include "runtime/cuda/ElementType.h"
 #include "runtime/cuda/FaultRecord.h"
 #include <cuda_runtime_api.h>
 
@@ -11,7 +11,7 @@ namespace shardc::cuda {
 /// Token ids, which must name a row of `rows`; negative ones count from the end.
 struct EmbeddingIds {
   const void *data;
-  Element type;
+  ElementType type;
   long long count, rows;
   FaultRecord *fault;
   int site;
@@ -29,7 +29,7 @@ cudaError_t enqueueEmbedding(const EmbeddingWork &, void *scratch, cudaStream_t)
 struct EmbeddingGradWork {
   EmbeddingIds ids;
   const void *dy; ///< [ids, width]
-  Element type;
+  ElementType type;
   long long width, tableBytes;
   AnyFloats table; ///< [rows, width]
   bool accumulate;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of device functions, with the driver's answer; dispatch over storage types.
+// Launches of device functions, with the driver's answer.
 #pragma once
 
-#include "runtime/cuda/Element.h"
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "runtime/cuda/Dispatch.cuh"
 #include <cuda_runtime.h>
 
 namespace shardc::cuda {
@@ -29,22 +27,6 @@ constexpr int kMostShared = 227 << 10;
 /// For each kernel that wants more than 48 KiB of dynamic shared memory, when binding.
 template <typename... Wanted> cudaError_t allowShared(void (*kernel)(Wanted...)) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
-}
-
-/// f(null pointer of the storage type). Requires: a float type.
-template <typename F> cudaError_t withFloat(Element type, F f) {
-  switch (type) {
-  case kF32:
-    return f(static_cast<float *>(nullptr));
-  case kF64:
-    return f(static_cast<double *>(nullptr));
-  case kF16:
-    return f(static_cast<__half *>(nullptr));
-  case kBF16:
-    return f(static_cast<__nv_bfloat16 *>(nullptr));
-  default:
-    return cudaErrorInvalidValue;
-  }
 }
 
 /// Blocks for `items` at `each` a block.

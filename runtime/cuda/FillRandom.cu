@@ -23,9 +23,9 @@ template <typename T> __global__ void __launch_bounds__(kGridThreads) fill(T *da
   }
 }
 
-cudaError_t fillRandom(void *data, Element type, long long count, cudaStream_t stream) {
+cudaError_t fillRandom(void *data, ElementType type, long long count, cudaStream_t stream) {
   return withFloat(type, [&](auto *null) {
-    using T = std::remove_pointer_t<decltype(null)>;
+    using T = Pointee<decltype(null)>;
     return enqueue(fill<T>, dim3(gridFor(count)), kGridThreads, 0, stream, static_cast<T *>(data), count);
   });
 }

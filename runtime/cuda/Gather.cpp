@@ -53,7 +53,7 @@ BoundKernel bindGatherGrad(const host::Binding &b, Device &device) {
   host::Checks c(b);
   GatherShape s;
   int64_t size;
-  if (!(c.arity(2, 2, 1) && c.intAttr("size", size) && floating(c, b.in[0]) &&
+  if (!(c.arity(2, 2, 1) && c.intAttr("size", size) && checkFloat(c, b.in[0], "dy") &&
         gatherShape(c, b.out[0], b.in[1], b.in[0], s) &&
         c.that(size == s.size, "attribute size: wanted that of the result") && c.apart() &&
         c.that(s.outer * s.size < (int64_t(1) << 31) && s.inner < (int64_t(1) << 24), "result: too large")))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/Dispatch.cuh"
 #include "runtime/cuda/Index.cuh"
 
 namespace shardc::cuda {
-using namespace stored;
 namespace {
 
 __global__ void emptyTable(IndexOperand indices) { wrapped(indices, 0, 0); }
@@ -69,12 +69,6 @@ template <typename T> __global__ void gatherGrad(GatherGradRows a) {
       dx[first + k * kGradThreads] = narrow<T>(sums[k]);
 }
 
-template <typename T> void grad(const GatherGradRows &a, cudaStream_t stream) {
-  const long long columns = kGradThreads * kGradColumns;
-  dim3 grid(unsigned(a.outer * a.size), unsigned((a.inner + columns - 1) / columns));
-  gatherGrad<T><<<grid, kGradThreads, 0, stream>>>(a);
-}
-
 } // namespace
 
 cudaError_t launchEmptyTable(const IndexOperand &a, cudaStream_t stream) {
@@ -83,61 +77,19 @@ cudaError_t launchEmptyTable(const IndexOperand &a, cudaStream_t stream) {
 }
 
 cudaError_t launchGather(const GatherRows &a, cudaStream_t stream) {
-  const unsigned grid = gridFor(a.total);
-  switch (a.bytes) {
-  case 1:
-    gather<unsigned char><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  case 2:
-    gather<unsigned short><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  case 4:
-    gather<unsigned><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  case 8:
-    gather<unsigned long long><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  default:
-    gather<uint4><<<grid, kGridThreads, 0, stream>>>(a);
-  }
+  withBytes(a.bytes, [&](auto *t) { gather<Pointee<decltype(t)>><<<gridFor(a.total), kGridThreads, 0, stream>>>(a); });
   return cudaGetLastError();
 }
 
 cudaError_t launchGatherNd(const GatherNdArgs &a, cudaStream_t stream) {
-  const unsigned grid = gridFor(a.total);
-  switch (a.bytes) {
-  case 1:
-    gatherNd<unsigned char><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  case 2:
-    gatherNd<unsigned short><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  case 4:
-    gatherNd<unsigned><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  case 8:
-    gatherNd<unsigned long long><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  default:
-    gatherNd<uint4><<<grid, kGridThreads, 0, stream>>>(a);
-  }
+  withBytes(a.bytes, [&](auto *t) { gatherNd<Pointee<decltype(t)>><<<gridFor(a.total), kGridThreads, 0, stream>>>(a); });
   return cudaGetLastError();
 }
 
 cudaError_t launchGatherGrad(const GatherGradRows &a, cudaStream_t stream) {
-  switch (a.type) {
-  case ElementType::F64:
-    grad<double>(a, stream);
-    break;
-  case ElementType::F16:
-    grad<Half>(a, stream);
-    break;
-  case ElementType::BF16:
-    grad<BFloat>(a, stream);
-    break;
-  default:
-    grad<float>(a, stream);
-  }
+  const long long columns = kGradThreads * kGradColumns;
+  const dim3 grid(unsigned(a.outer * a.size), unsigned((a.inner + columns - 1) / columns));
+  withFloat(a.type, [&](auto *t) { gatherGrad<Pointee<decltype(t)>><<<grid, kGradThreads, 0, stream>>>(a); });
   return cudaGetLastError();
 }
 

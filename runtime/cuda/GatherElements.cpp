@@ -41,7 +41,7 @@ BoundKernel bindGatherElements(const host::Binding &b, Device &device) {
 BoundKernel bindGatherElementsGrad(const host::Binding &b, Device &device) {
   host::Checks c(b);
   int64_t axis, size;
-  if (!(c.arity(2, 2, 1) && floating(c, b.in[0]) && c.index(b.in[1]) && c.intAttr("size", size) &&
+  if (!(c.arity(2, 2, 1) && checkFloat(c, b.in[0], "dy") && c.index(b.in[1]) && c.intAttr("size", size) &&
         c.axisAttr("axis", b.in[0].dims.size(), axis) && c.dims(b.in[1], b.in[0].dims) &&
         c.dtype(b.out[0], b.in[0].dtype) && c.denseResults() && c.apart()))
     return c.take();

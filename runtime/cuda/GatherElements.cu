@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/Dispatch.cuh"
 #include "runtime/cuda/Index.cuh"
 #include "runtime/cuda/Rows.cuh"
 
 namespace shardc::cuda {
-using namespace stored;
 namespace {
 
 template <typename T> __global__ void gatherElements(GatherElementsArgs a) {
@@ -75,37 +75,14 @@ template <typename T> void grad(const GatherElementsGradArgs &a, cudaStream_t st
 } // namespace
 
 cudaError_t launchGatherElements(const GatherElementsArgs &a, cudaStream_t stream) {
-  const unsigned grid = gridFor(a.count);
-  switch (a.bytes) {
-  case 1:
-    gatherElements<unsigned char><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  case 2:
-    gatherElements<unsigned short><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  case 4:
-    gatherElements<unsigned><<<grid, kGridThreads, 0, stream>>>(a);
-    break;
-  default:
-    gatherElements<unsigned long long><<<grid, kGridThreads, 0, stream>>>(a);
-  }
+  withBytes<8>(a.bytes, [&](auto *t) {
+    gatherElements<Pointee<decltype(t)>><<<gridFor(a.count), kGridThreads, 0, stream>>>(a);
+  });
   return cudaGetLastError();
 }
 
 cudaError_t launchGatherElementsGrad(const GatherElementsGradArgs &a, cudaStream_t stream) {
-  switch (a.type) {
-  case ElementType::F64:
-    grad<double>(a, stream);
-    break;
-  case ElementType::F16:
-    grad<Half>(a, stream);
-    break;
-  case ElementType::BF16:
-    grad<BFloat>(a, stream);
-    break;
-  default:
-    grad<float>(a, stream);
-  }
+  withFloat(a.type, [&](auto *t) { grad<Pointee<decltype(t)>>(a, stream); });
   return cudaGetLastError();
 }
 

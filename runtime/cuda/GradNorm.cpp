@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// sum_squares(g) -> f64, grad_scale(count, scalars, sumsq...) -> grad_norm, grad_scale and loss_scale, as on the host; sums in an
+// sum_squares(g...) -> f64[n], grad_scale(count, scalars, sumsq...) -> grad_norm, grad_scale and loss_scale, as on the host; sums in an
 // order that depends on sizes only.
 #include "runtime/cuda/GradNorm.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/DeviceTable.h"
-#include "runtime/cuda/Launcher.h"
+#include "runtime/cuda/Launch.h"
 
 namespace shardc::cuda {
 namespace {
@@ -13,20 +13,6 @@ using host::Array;
 using host::Checks;
 
 bool isScalar(Checks &c, const Array &a, DType dtype) { return c.dtype(a, dtype) && c.dims(a, {}); }
-
-/// A kernel that adds up sums of squares; it owns the list of them.
-template <typename Work> class OfSquares final : public Kernel {
-public:
-  OfSquares(const char *name, const Work &work, Enqueue<Work> enqueue, DeviceTable<Squares> squares)
-      : name_(name), work_(work), enqueue_(enqueue), squares_(std::move(squares)) {}
-  llvm::Error launch(cudaStream_t stream) override { return check(enqueue_(work_, nullptr, stream), name_); }
-
-private:
-  const char *name_;
-  Work work_;
-  Enqueue<Work> enqueue_;
-  DeviceTable<Squares> squares_;
-};
 
 /// Operands (count, scalars, ... sums from `first` on) and the first two results, grad_norm and grad_scale.
 llvm::Expected<DeviceTable<Squares>> bindSquares(Checks &c, const host::Binding &b, size_t first, GradScaleWork &work) {
@@ -55,11 +41,29 @@ llvm::Expected<DeviceTable<Squares>> bindSquares(Checks &c, const host::Binding 
 
 BoundKernel bindSumSquares(const host::Binding &b, Device &device) {
   Checks c(b);
-  if (!(c.arity(1, 1, 1) && checkFloat(c, b.in[0], "operand 0") && c.contiguous(b.in[0]) &&
-        isScalar(c, b.out[0], DType::F64) && c.apart()))
+  if (!(c.arity(1, 1 << 20, 1) && c.dtype(b.out[0], DType::F64) && c.dims(b.out[0], {int64_t(b.in.size())}) &&
+        c.denseResults() && c.apart()))
     return c.take();
-  SumSquaresWork work = {b.in[0].data, elementOf(b.in[0].dtype), b.in[0].numElements(), b.out[0].as<double>()};
-  return launches("sum_squares", work, enqueueSumSquares, b, device, squaresWorkspace(work.count));
+  std::vector<SquaresOf> arrays;
+  int64_t blocks = 0;
+  for (const Array &g : b.in) {
+    if (!(checkFloat(c, g, "operand") && c.contiguous(g)))
+      return c.take();
+    arrays.push_back({anyFloats(g), g.numElements(), blocks});
+    blocks += squaresWorkspace(g.numElements()) / int64_t(sizeof(double));
+  }
+  if (!c.that(blocks < (int64_t(1) << 31), "operands: too large"))
+    return c.take();
+  auto table = DeviceTable<SquaresOf>::of(arrays);
+  if (!table)
+    return table.takeError();
+  auto scratch = KernelScratch::of(b, device, blocks * int64_t(sizeof(double)));
+  if (!scratch)
+    return scratch.takeError();
+  const SumSquaresWork work = {table->data(), int(arrays.size()), blocks, b.out[0].as<double>()};
+  return kernelOf("sum_squares", [work, s = *scratch, owned = std::move(*table)](cudaStream_t stream) {
+    return enqueueSumSquares(work, s.data(), stream);
+  });
 }
 
 BoundKernel bindGradScale(const host::Binding &b, Device &) {
@@ -70,7 +74,8 @@ BoundKernel bindGradScale(const host::Binding &b, Device &) {
   auto table = bindSquares(c, b, 2, work);
   if (!table)
     return table.takeError();
-  return std::make_unique<OfSquares<GradScaleWork>>("grad_scale", work, enqueueGradScale, std::move(*table));
+  return kernelOf("grad_scale",
+                  [work, owned = std::move(*table)](cudaStream_t stream) { return enqueueGradScale(work, stream); });
 }
 
 BoundKernel bindLossScale(const host::Binding &b, Device &) {
@@ -87,7 +92,8 @@ BoundKernel bindLossScale(const host::Binding &b, Device &) {
   auto table = bindSquares(c, b, 3, work.sum);
   if (!table)
     return table.takeError();
-  return std::make_unique<OfSquares<LossScaleWork>>("loss_scale", work, enqueueLossScale, std::move(*table));
+  return kernelOf("loss_scale",
+                  [work, owned = std::move(*table)](cudaStream_t stream) { return enqueueLossScale(work, stream); });
 }
 
 } // namespace shardc::cuda

@@ -10,12 +10,10 @@ namespace {
 
 constexpr int kThreads = 256;
 
-template <typename T>
-__global__ void __launch_bounds__(kThreads) squareBlocks(const T *x, long long count, double *partial) {
+/// Of one block; its threads get parts of it.
+template <typename T> __device__ double squaresOf(const T *x, long long begin, long long count) {
   using C = Compute<T>;
-  constexpr int kWide = 16 / sizeof(T);
-  __shared__ double room[kThreads / kWarp];
-  const long long begin = blockIdx.x * kSquaresPerBlock;
+  constexpr int kWide = kVector<T>;
   const long long end = begin + kSquaresPerBlock < count ? begin + kSquaresPerBlock : count;
   // Lane l of each 16 bytes sums apart, whether they are loaded at once or not: alignment changes no bit.
   C sums[kWide] = {};
@@ -44,6 +42,32 @@ __global__ void __launch_bounds__(kThreads) squareBlocks(const T *x, long long c
   double sum = 0;
   for (int l = 0; l < kWide; ++l)
     sum += double(sums[l]);
+  return sum;
+}
+
+__global__ void __launch_bounds__(kThreads) squareBlocks(SumSquaresWork w, double *partial) {
+  __shared__ double room[kThreads / kWarp];
+  int low = 0; // the last array whose first block is not behind this one
+  for (int high = w.count; high - low > 1;) {
+    const int middle = (low + high) / 2;
+    (w.arrays[middle].firstBlock <= blockIdx.x ? low : high) = middle;
+  }
+  const SquaresOf &a = w.arrays[low];
+  const long long begin = (blockIdx.x - a.firstBlock) * kSquaresPerBlock;
+  double sum;
+  switch (a.values.type) {
+  case ElementType::F64:
+    sum = squaresOf(static_cast<const double *>(a.values.data), begin, a.count);
+    break;
+  case ElementType::F16:
+    sum = squaresOf(static_cast<const __half *>(a.values.data), begin, a.count);
+    break;
+  case ElementType::BF16:
+    sum = squaresOf(static_cast<const __nv_bfloat16 *>(a.values.data), begin, a.count);
+    break;
+  default:
+    sum = squaresOf(static_cast<const float *>(a.values.data), begin, a.count);
+  }
   sum = blockJoin(sum, room, Plus());
   if (threadIdx.x == 0)
     partial[blockIdx.x] = sum;
@@ -51,23 +75,26 @@ __global__ void __launch_bounds__(kThreads) squareBlocks(const T *x, long long c
 
 constexpr int kManyThreads = 1024;
 
-__global__ void __launch_bounds__(kManyThreads) addPartials(const double *partial, long long count, double *to) {
+/// A block for each array.
+__global__ void __launch_bounds__(kManyThreads) addPartials(SumSquaresWork w, const double *partial) {
   __shared__ double room[kManyThreads / kWarp];
+  const long long begin = w.arrays[blockIdx.x].firstBlock;
+  const long long count = (blockIdx.x + 1 < w.count ? w.arrays[blockIdx.x + 1].firstBlock : w.blocks) - begin;
   double sum = 0;
 #pragma unroll 4
   for (long long i = threadIdx.x; i < count; i += kManyThreads)
-    sum += partial[i];
+    sum += partial[begin + i];
   sum = blockJoin(sum, room, Plus());
   if (threadIdx.x == 0)
-    *to = sum;
+    w.sums[blockIdx.x] = sum;
 }
 
 /// By one block; all of its threads get it.
 __device__ double sumOfSquares(const GradScaleWork &w) {
   __shared__ double room[kThreads / kWarp];
   double sum = 0;
-  for (int a = threadIdx.x; a < w.arrays; a += kThreads)
-    for (long long i = 0; i < w.squares[a].count; ++i)
+  for (int a = 0; a < w.arrays; ++a)
+    for (long long i = threadIdx.x; i < w.squares[a].count; i += kThreads)
       sum += w.squares[a].data[i];
   return blockJoin(sum, room, Plus());
 }
@@ -104,22 +131,15 @@ __global__ void __launch_bounds__(kThreads) scaleOfLoss(LossScaleWork w) {
 
 cudaError_t enqueueSumSquares(const SumSquaresWork &w, void *scratch, cudaStream_t stream) {
   double *partial = static_cast<double *>(scratch);
-  const unsigned blocks = blocksFor(w.count, kSquaresPerBlock);
-  cudaError_t code = withFloat(w.type, [&](auto *type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    return enqueue(squareBlocks<T>, dim3(blocks), kThreads, 0, stream, static_cast<const T *>(w.values), w.count,
-                   partial);
-  });
-  if (code != cudaSuccess)
-    return code;
-  return enqueue(addPartials, dim3(1), kManyThreads, 0, stream, partial, blocks, w.sum);
+  const cudaError_t code = enqueue(squareBlocks, dim3(unsigned(w.blocks)), kThreads, 0, stream, w, partial);
+  return code == cudaSuccess ? enqueue(addPartials, dim3(w.count), kManyThreads, 0, stream, w, partial) : code;
 }
 
-cudaError_t enqueueGradScale(const GradScaleWork &w, void *, cudaStream_t stream) {
+cudaError_t enqueueGradScale(const GradScaleWork &w, cudaStream_t stream) {
   return enqueue(scaleOf, dim3(1), kThreads, 0, stream, w);
 }
 
-cudaError_t enqueueLossScale(const LossScaleWork &w, void *, cudaStream_t stream) {
+cudaError_t enqueueLossScale(const LossScaleWork &w, cudaStream_t stream) {
   return enqueue(scaleOfLoss, dim3(1), kThreads, 0, stream, w);
 }
 

@@ -3,18 +3,23 @@
 #pragma once
 
 #include "ir/base/Workspace.h"
-#include "runtime/cuda/Element.h"
+#include "runtime/cuda/ElementType.h"
 #include <cuda_runtime_api.h>
 
 namespace shardc::cuda {
 
-struct SumSquaresWork {
-  const void *values;
-  Element type;
-  long long count;
-  double *sum;
+/// One of the arrays; its first block among those of all.
+struct SquaresOf {
+  AnyFloats values;
+  long long count, firstBlock;
 };
-/// Scratch: squaresWorkspace(count). The cut into blocks, and so the order of the sum, depends on the size alone.
+struct SumSquaresWork {
+  const SquaresOf *arrays; ///< device memory
+  int count;
+  long long blocks;
+  double *sums; ///< of each
+};
+/// Scratch: squaresWorkspace(count) of each. The cut into blocks, and so the order of each sum, depends on its size alone.
 cudaError_t enqueueSumSquares(const SumSquaresWork &, void *scratch, cudaStream_t);
 
 struct Squares {
@@ -28,7 +33,7 @@ struct GradScaleWork {
   int arrays;
   double *norm, *scale;
 };
-cudaError_t enqueueGradScale(const GradScaleWork &, void *scratch, cudaStream_t);
+cudaError_t enqueueGradScale(const GradScaleWork &, cudaStream_t);
 
 /// The same of gradients of a scaled loss.
 struct LossScaleWork {
@@ -36,6 +41,6 @@ struct LossScaleWork {
   double initial, unit;
   double *lossScale, *skipped, *scalars, *state; ///< scalars: a copy of those given, for the optimizers
 };
-cudaError_t enqueueLossScale(const LossScaleWork &, void *scratch, cudaStream_t);
+cudaError_t enqueueLossScale(const LossScaleWork &, cudaStream_t);
 
 } // namespace shardc::cuda

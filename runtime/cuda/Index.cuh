@@ -4,13 +4,13 @@
 
 #include "runtime/cuda/GatherLaunch.h"
 #include "runtime/cuda/Grid.cuh"
-#include "runtime/cuda/Stored.cuh"
+#include "runtime/cuda/Numbers.cuh"
 
-namespace shardc::cuda::stored {
+namespace shardc::cuda {
 
 /// Index i of the operand in [0, limit); one that is out of range is reported and read as 0.
 SHARDC_DEVICE long long wrapped(const IndexOperand &indices, long long i, long long limit) {
   return wrappedIndex(indices.fault, indices.site, loadIndex(indices.data, indices.type, i), limit);
 }
 
-} // namespace shardc::cuda::stored
+} // namespace shardc::cuda

@@ -5,6 +5,10 @@
 namespace shardc::cuda {
 
 static_assert(Walk::kMaxRank == host::kMaxRank);
+static_assert(int(DType::F32) == int(ElementType::F32) && int(DType::F64) == int(ElementType::F64) &&
+              int(DType::F16) == int(ElementType::F16) && int(DType::BF16) == int(ElementType::BF16) &&
+              int(DType::I32) == int(ElementType::I32) && int(DType::I64) == int(ElementType::I64) &&
+              int(DType::U8) == int(ElementType::U8) && int(DType::Bool) == int(ElementType::Bool));
 
 Walk walkOf(llvm::ArrayRef<int64_t> allDims, llvm::ArrayRef<int64_t> allStrides) {
   Dims dims(allDims.begin(), allDims.end()), strides(allStrides.begin(), allStrides.end());
@@ -37,8 +41,23 @@ int64_t commonWidth(int64_t least, int64_t bytes, llvm::ArrayRef<const void *> a
   return least;
 }
 
-bool floating(host::Checks &c, const host::Array &a) {
-  return c.that(isFloat(a.dtype), "type: got " + toString(a.dtype).str() + ", wanted f32, f64, f16 or bf16");
+bool aligned(const host::Array &a, int64_t bytes) {
+  if (!aligned(a.data, bytes))
+    return false;
+  for (size_t i = 0; i + 1 < a.dims.size(); ++i)
+    if (a.dims[i] > 1 && a.strides[i] * byteSize(a.dtype) % bytes)
+      return false;
+  return true;
+}
+
+bool checkFloat(host::Checks &c, const host::Array &a, llvm::StringRef what) {
+  return c.that(isFloat(a.dtype), what.str() + ": type: got " + toString(a.dtype).str() + ", wanted a float type");
+}
+
+bool checkStatistic(host::Checks &c, const host::Array &a, DType stored, llvm::StringRef what) {
+  return c.that(a.dtype == stored || (a.dtype == DType::F32 && byteSize(stored) == 2),
+                what.str() + ": type: got " + toString(a.dtype).str() + ", wanted " + toString(stored).str() +
+                    (byteSize(stored) == 2 ? " or f32" : ""));
 }
 
 } // namespace shardc::cuda

@@ -2,7 +2,7 @@
 // matmul(a, b[, c[, bias]]){transpose_a, transpose_b, tf32, act} -> y = act(a b + bias + c), batches broadcast, by cuBLASLt.
 // a, b and bias have one type; of 16-bit ones y and c may be f32. c is y's memory, or other memory in the same form. Sums are f32
 // (f64 for f64); f32 products are rounded to TF32 only with attribute tf32 = 1.
-#include "runtime/cuda/Launcher.h"
+#include "runtime/cuda/Launch.h"
 #include "runtime/cuda/LtMatMul.h"
 #include "runtime/cuda/ProductParts.h"
 #include "runtime/cuda/Tuner.h"

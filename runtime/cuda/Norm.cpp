@@ -21,7 +21,7 @@ struct NormShape {
 /// From x and the attribute axis; x has contiguous rows.
 bool normShape(host::Checks &c, const Array &x, NormShape &shape) {
   int64_t axis;
-  if (!(floating(c, x) && c.axisAttr("axis", x.dims.size(), axis)))
+  if (!(checkFloat(c, x, "x") && c.axisAttr("axis", x.dims.size(), axis)))
     return false;
   shape.dtype = x.dtype;
   shape.rows.assign(x.dims.begin(), x.dims.begin() + axis);
@@ -34,7 +34,7 @@ bool normShape(host::Checks &c, const Array &x, NormShape &shape) {
 
 /// f64 goes with f64; f32, f16 and bf16 go together.
 bool goesWith(host::Checks &c, const Array &a, DType x) {
-  return floating(c, a) &&
+  return checkFloat(c, a, "array") &&
          c.that((a.dtype == DType::F64) == (x == DType::F64), "types: wanted f64 beside f64 only");
 }
 /// Equal types, or f32 beside 16 bits: not f16 beside bf16.
@@ -50,8 +50,6 @@ bool normRow(host::Checks &c, const Array &a, const NormShape &shape) {
 bool normStatistic(host::Checks &c, const Array &a, const NormShape &shape) {
   return c.dims(a, shape.rows) && goesWith(c, a, shape.dtype) && c.contiguous(a);
 }
-
-FloatRow floatRow(const Array &a) { return {a.data, elementType(a.dtype)}; }
 
 /// May packs of `width` elements be loaded from and stored to all the arrays, at every multiple of `width`?
 bool packs(const NormShape &shape, int64_t width, llvm::ArrayRef<const Array *> arrays) {
@@ -77,13 +75,12 @@ BoundKernel bindForward(const host::Binding &b, bool centred) {
   const Array &x = b.in[0], &y = b.out[0];
   NormArgs args{x.data,
                 y.data,
-                centred ? b.out[1].data : nullptr,
-                b.out[statistics].data,
-                floatRow(c.in(1)),
-                floatRow(c.in(2)),
+                centred ? anyFloats(b.out[1]) : AnyFloats(),
+                anyFloats(b.out[statistics]),
+                anyFloats(c.in(1)),
+                anyFloats(c.in(2)),
                 elementType(x.dtype),
                 elementType(y.dtype),
-                elementType(b.out[1].dtype),
                 eps,
                 false,
                 shape.count(),
@@ -123,16 +120,14 @@ BoundKernel bindGrad(const host::Binding &b, Device &device, bool centred) {
     return kernel;
   NormGradArgs args{dy.data,
                     x.data,
-                    centred ? b.in[2].data : nullptr,
-                    b.in[rstd].data,
                     b.out[0].data,
-                    affine ? b.out[1].data : nullptr,
-                    affine && centred ? b.out[2].data : nullptr,
-                    floatRow(scale),
+                    centred ? anyFloats(b.in[2]) : AnyFloats(),
+                    anyFloats(b.in[rstd]),
+                    anyFloats(scale),
+                    anyFloats(c.out(1)),
+                    anyFloats(c.out(2)),
                     elementType(dy.dtype),
                     elementType(x.dtype),
-                    elementType(b.in[2].dtype),
-                    affine ? elementType(b.out[1].dtype) : ElementType::F32,
                     false,
                     shape.count(),
                     shape.length(),

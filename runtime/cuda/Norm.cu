@@ -4,7 +4,6 @@
 #include "runtime/cuda/Rows.cuh"
 
 namespace shardc::cuda {
-using namespace stored;
 namespace {
 
 /// Threads of a row that is held in registers.
@@ -18,9 +17,9 @@ template <int kWidth, typename C>
 SHARDC_DEVICE void finish(const NormArgs &a, long long i, C mean, C rstd, C (&values)[kWidth]) {
   C scale[kWidth], bias[kWidth];
   if (a.scale.data)
-    loadFloats<kWidth>(a.scale.data, a.scale.type, i, scale);
+    loadFloats<kWidth>(a.scale, i, scale);
   if (a.bias.data)
-    loadFloats<kWidth>(a.bias.data, a.bias.type, i, bias);
+    loadFloats<kWidth>(a.bias, i, bias);
 #pragma unroll
   for (int l = 0; l < kWidth; ++l) {
     values[l] = (values[l] - mean) * rstd;
@@ -34,9 +33,9 @@ SHARDC_DEVICE void finish(const NormArgs &a, long long i, C mean, C rstd, C (&va
 template <typename C> SHARDC_DEVICE void writeStatistics(const NormArgs &a, long long row, C mean, C rstd) {
   if (threadIdx.x != 0)
     return;
-  if (a.mean)
-    storeFloat(a.mean, a.statistics, row, mean);
-  storeFloat(a.rstd, a.statistics, row, rstd);
+  if (a.mean.data)
+    store(a.mean, row, mean);
+  store(a.rstd, row, rstd);
 }
 
 template <typename X, typename Y, int kWidth, int kPacks>
@@ -54,7 +53,7 @@ __global__ void __launch_bounds__(kMost) normHeld(NormArgs a) {
         loadPack<kWidth>(x + i, held[p]);
     }
     C mean = 0, square = 0;
-    if (a.mean) {
+    if (a.mean.data) {
 #pragma unroll
       for (int p = 0; p < kPacks; ++p)
         if ((p * blockDim.x + threadIdx.x) * kWidth < a.length)
@@ -91,7 +90,7 @@ template <typename X, typename Y> __global__ void normAny(NormArgs a) {
        r += (long long)gridDim.x * blockDim.y) {
     const X *x = static_cast<const X *>(a.x) + a.xRows.offset(r);
     C mean = 0, square = 0;
-    if (a.mean) {
+    if (a.mean.data) {
 #pragma unroll 4
       for (long long i = threadIdx.x; i < a.length; i += blockDim.x)
         mean += widen(x[i]);
@@ -127,15 +126,15 @@ template <typename X, typename Y> void norm(const NormArgs &a, cudaStream_t stre
 } // namespace
 
 cudaError_t launchNorm(const NormArgs &a, cudaStream_t stream) {
-  withFloats(a.xType, [&](auto *t) {
+  withFloat(a.xType, [&](auto *t) {
     using T = Pointee<decltype(t)>;
     if (a.xType == a.yType)
       return norm<T, T>(a, stream);
     if constexpr (sizeof(T) == 4) {
       if (a.yType == ElementType::F16)
-        norm<float, Half>(a, stream);
+        norm<float, __half>(a, stream);
       else
-        norm<float, BFloat>(a, stream);
+        norm<float, __nv_bfloat16>(a, stream);
     } else if constexpr (sizeof(T) == 2) {
       norm<T, float>(a, stream);
     }

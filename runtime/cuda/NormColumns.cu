@@ -5,7 +5,6 @@
 #include "runtime/cuda/NormTypes.cuh"
 
 namespace shardc::cuda {
-using namespace stored;
 namespace {
 
 constexpr int kThreads = 256, kAcross = 8, kDown = kThreads / kAcross;
@@ -26,8 +25,8 @@ __global__ void __launch_bounds__(kThreads) columns(NormGradArgs a) {
       C dys[kWidth], xs[kWidth];
       loadPack<kWidth>(dy + r * a.length, dys);
       loadPack<kWidth>(x + r * a.length, xs);
-      const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0),
-              rstd = loadFloat<C>(a.rstd, a.statistics, r);
+      const C mean = a.mean.data ? load<C>(a.mean, r) : C(0),
+              rstd = load<C>(a.rstd, r);
 #pragma unroll
       for (int l = 0; l < kWidth; ++l) {
         scales[l] += dys[l] * ((xs[l] - mean) * rstd);
@@ -59,9 +58,9 @@ __global__ void __launch_bounds__(kThreads) columns(NormGradArgs a) {
     if (clusterRank() != 0)
       return;
   }
-  void *to = which == 0 ? a.dscale : a.dbias;
-  if (mine && to && first + at < a.length)
-    storeFloat(to, a.columnType, first + at, sum);
+  const AnyFloats &to = which == 0 ? a.dscale : a.dbias;
+  if (mine && to.data && first + at < a.length)
+    store(to, first + at, sum);
 }
 
 template <typename DY, typename X, int kWidth>

@@ -5,7 +5,6 @@
 #include "runtime/cuda/Rows.cuh"
 
 namespace shardc::cuda {
-using namespace stored;
 namespace {
 
 /// Threads of a row that is held in registers, and what each holds: x and dy.
@@ -19,8 +18,8 @@ __global__ void __launch_bounds__(kMost) gradHeld(NormGradArgs a) {
        r += (long long)gridDim.x * blockDim.y) {
     const DY *dy = static_cast<const DY *>(a.dy) + r * a.length;
     const X *x = static_cast<const X *>(a.x) + r * a.length;
-    const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0),
-            rstd = loadFloat<C>(a.rstd, a.statistics, r);
+    const C mean = a.mean.data ? load<C>(a.mean, r) : C(0),
+            rstd = load<C>(a.rstd, r);
     C dh[kPacks][kWidth], h[kPacks][kWidth], sum = 0, dot = 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
@@ -37,7 +36,7 @@ __global__ void __launch_bounds__(kMost) gradHeld(NormGradArgs a) {
         continue;
       C scale[kWidth];
       if (a.scale.data)
-        loadFloats<kWidth>(a.scale.data, a.scale.type, i, scale);
+        loadFloats<kWidth>(a.scale, i, scale);
 #pragma unroll
       for (int l = 0; l < kWidth; ++l) {
         h[p][l] = (h[p][l] - mean) * rstd;
@@ -47,7 +46,7 @@ __global__ void __launch_bounds__(kMost) gradHeld(NormGradArgs a) {
         dot += dh[p][l] * h[p][l];
       }
     }
-    if (a.mean)
+    if (a.mean.data)
       sum = joinRow(sum, Plus(), room) / C(a.length);
     else
       sum = 0;
@@ -73,11 +72,11 @@ template <typename DY, typename X> __global__ void gradAny(NormGradArgs a) {
     const DY *dy = static_cast<const DY *>(a.dy) + r * a.length;
     const X *x = static_cast<const X *>(a.x) + r * a.length;
     DY *dx = static_cast<DY *>(a.dx) + r * a.length;
-    const C mean = a.mean ? loadFloat<C>(a.mean, a.statistics, r) : C(0),
-            rstd = loadFloat<C>(a.rstd, a.statistics, r);
+    const C mean = a.mean.data ? load<C>(a.mean, r) : C(0),
+            rstd = load<C>(a.rstd, r);
     auto dhOf = [&](long long i) {
       C dh = widen(dy[i]);
-      return a.scale.data ? dh * loadFloat<C>(a.scale.data, a.scale.type, i) : dh;
+      return a.scale.data ? dh * load<C>(a.scale, i) : dh;
     };
     C sum = 0, dot = 0;
     for (long long i = threadIdx.x; i < a.length; i += blockDim.x) {
@@ -85,7 +84,7 @@ template <typename DY, typename X> __global__ void gradAny(NormGradArgs a) {
       sum += dh;
       dot += dh * ((C(widen(x[i])) - mean) * rstd);
     }
-    if (a.mean)
+    if (a.mean.data)
       sum = joinRow(sum, Plus(), room) / C(a.length);
     else
       sum = 0;

@@ -10,19 +10,13 @@
 
 namespace shardc::cuda {
 
-/// A row of floats whose type is known when running only; `data` may be null.
-struct FloatRow {
-  const void *data = nullptr;
-  ElementType type = ElementType::F32;
-};
-
 /// y = (x - mean) rstd [scale] [+ bias], rstd = 1 / sqrt(mean square + eps). y may be x. Types of x and y:
 /// equal, or f32 and a 16-bit one. mean and rstd: f64 for f64, else f32 or 16-bit.
 struct NormArgs {
   const void *x;
-  void *y, *mean, *rstd; ///< no mean: RMSNorm
-  FloatRow scale, bias;
-  ElementType xType, yType, statistics;
+  void *y;
+  AnyFloats mean, rstd, scale, bias; ///< no mean: RMSNorm
+  ElementType xType, yType;
   double eps;
   bool vectors;
   long long rows, length;
@@ -33,10 +27,10 @@ cudaError_t launchNorm(const NormArgs &args, cudaStream_t stream);
 /// With h = (x - mean) rstd, dh = dy scale: dx = rstd (dh - mean(dh) - h mean(dh h)), without mean(dh) for
 /// RMSNorm. dx has the type of dy and may be dy or x.
 struct NormGradArgs {
-  const void *dy, *x, *mean, *rstd;
-  void *dx, *dscale, *dbias; ///< dscale, dbias: of launchNormColumns; may be null
-  FloatRow scale;
-  ElementType dyType, xType, statistics, columnType; ///< columnType: of dscale and dbias
+  const void *dy, *x;
+  void *dx;
+  AnyFloats mean, rstd, scale, dscale, dbias; ///< dscale, dbias: of launchNormColumns; may be absent
+  ElementType dyType, xType;
   bool vectors;
   long long rows, length;
   int parts; ///< of launchNormColumns: blocks that share a column, a power of two up to 8

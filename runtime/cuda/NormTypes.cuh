@@ -5,23 +5,23 @@
 #include "runtime/cuda/Dispatch.cuh"
 #include "runtime/cuda/NormLaunch.h"
 
-namespace shardc::cuda::stored {
+namespace shardc::cuda {
 
 /// Calls f with null pointers of the types of dy and x.
 template <typename F> void withNormTypes(const NormGradArgs &a, F f) {
-  withFloats(a.xType, [&](auto *x) {
+  withFloat(a.xType, [&](auto *x) {
     using X = Pointee<decltype(x)>;
     if (a.dyType == a.xType)
       return f(x, x);
     if constexpr (sizeof(X) == 4) {
       if (a.dyType == ElementType::F16)
-        f((Half *)nullptr, x);
+        f((__half *)nullptr, x);
       else
-        f((BFloat *)nullptr, x);
+        f((__nv_bfloat16 *)nullptr, x);
     } else if constexpr (sizeof(X) == 2) {
       f((float *)nullptr, x);
     }
   });
 }
 
-} // namespace shardc::cuda::stored
+} // namespace shardc::cuda

@@ -4,7 +4,7 @@
 // gradients of any float type. With attribute rounded the last result is the updated parameters in 16 bits.
 #include "runtime/cuda/Optimizers.h"
 #include "ir/plan/Scalars.h"
-#include "runtime/cuda/Launcher.h"
+#include "runtime/cuda/Launch.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace shardc::cuda {
@@ -55,7 +55,7 @@ bool checkOperands(Checks &c, const host::Binding &b, unsigned states, bool requ
       return false;
   if (!c.apart(same))
     return false;
-  work.type = elementOf(param.dtype), work.gradType = elementOf(b.in[1].dtype);
+  work.type = elementType(param.dtype), work.gradType = elementType(b.in[1].dtype);
   work.param = param.data, work.grad = b.in[1].data;
   work.first = b.in[2].data, work.second = states > 1 ? b.in[3].data : nullptr;
   work.gradScale = b.in[2 + states].as<double>(), work.scalars = b.in[3 + states].as<double>();
@@ -75,7 +75,7 @@ BoundKernel bindOptimizer(const host::Binding &b, Device &device, Optimizer kind
   const bool sgd = kind == Optimizer::Sgd;
   if (!checkOperands(c, b, sgd ? 1 : 2, /*required=*/!sgd, work))
     return c.take();
-  return launches(name, work, enqueueOptimizer, b, device);
+  return launchKernel(enqueueOptimizer, name, work, b, device);
 }
 
 } // namespace

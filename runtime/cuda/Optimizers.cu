@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads) updatePacks(OptimizerWork w) {
       for (int l = 0; l < kEach; ++l)
         numbers.formula.update(p.at[l], P(widen(g.at[l])), x.at[l], y.at[l], i + l < numbers.cut);
     }
-    if (w.rounded.data && w.rounded.type == kBF16)
+    if (w.rounded.data && w.rounded.type == ElementType::BF16)
       storeRounded<__nv_bfloat16>(w.rounded.data, i, p);
     else if (w.rounded.data)
       storeRounded<__half>(w.rounded.data, i, p);
@@ -187,8 +187,8 @@ template <typename P, typename G> cudaError_t enqueueTyped(const OptimizerWork &
 
 cudaError_t enqueueOptimizer(const OptimizerWork &w, void *, cudaStream_t stream) {
   return withFloat(w.gradType, [&](auto *grad) {
-    using G = std::remove_pointer_t<decltype(grad)>;
-    if (w.type == kF64)
+    using G = Pointee<decltype(grad)>;
+    if (w.type == ElementType::F64)
       return enqueueTyped<double, G>(w, stream);
     return enqueueTyped<float, G>(w, stream);
   });

@@ -2,7 +2,7 @@
 // What Optimizers.cpp hands to Optimizers.cu. Read by nvcc too: no LLVM header.
 #pragma once
 
-#include "runtime/cuda/Element.h"
+#include "runtime/cuda/ElementType.h"
 #include <cuda_runtime_api.h>
 
 namespace shardc::cuda {
@@ -12,10 +12,10 @@ enum class Optimizer : int { AdamW, Adam, Sgd };
 struct OptimizerWork {
   Optimizer kind;
   void *param, *first, *second; ///< states of the type of the parameters: m, v; momentum (null: none), -
-  Element type;                 ///< f32 or f64
+  ElementType type;                 ///< f32 or f64
   AnyFloats rounded; ///< a copy of the updated parameters in 16 bits, or null
   const void *grad;
-  Element gradType;
+  ElementType gradType;
   const double *gradScale, *scalars;
   long long count, decayEnd; ///< elements [0, decayEnd) of the bucket decay
   bool sliced;               ///< the arrays are slice scalars[kRank] of the bucket

@@ -3,7 +3,7 @@
 // LLVM header.
 #pragma once
 
-#include "runtime/cuda/Element.h"
+#include "runtime/cuda/ElementType.h"
 #include <cuda_runtime_api.h>
 
 namespace shardc::cuda {

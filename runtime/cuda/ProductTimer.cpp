@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/ProductTimer.h"
 #include "runtime/cuda/FillRandom.h"
-#include "runtime/cuda/Launcher.h"
+#include "runtime/cuda/Launch.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cmath>
@@ -42,7 +42,7 @@ llvm::Error ProductTimer::fill(const Problem &p, const Operands &o) {
     return (rows - 1) * row + (columns - 1) * column + (p.batch - 1) * stride + 1;
   };
   auto random = [&](const void *data, DType dtype, int64_t count) {
-    return check(fillRandom(const_cast<void *>(data), elementOf(dtype), count, stream_.get()), "fillRandom");
+    return check(fillRandom(const_cast<void *>(data), elementType(dtype), count, stream_.get()), "fillRandom");
   };
   if (llvm::Error error = random(o.a, p.in, span(p.m, p.rowA, p.k, p.columnA, p.strideA)))
     return error;

@@ -7,7 +7,6 @@
 #include "runtime/cuda/Rows.cuh"
 
 namespace shardc::cuda {
-using namespace stored;
 namespace {
 
 /// An integer of the type that the arguments name: i32, i64 or u8.
@@ -194,9 +193,9 @@ template <typename Fold> cudaError_t byType(const ReduceArgs &a, cudaStream_t st
   case ElementType::F64:
     return reduce<double, Fold>(a, stream);
   case ElementType::F16:
-    return reduce<Half, Fold>(a, stream);
+    return reduce<__half, Fold>(a, stream);
   case ElementType::BF16:
-    return reduce<BFloat, Fold>(a, stream);
+    return reduce<__nv_bfloat16, Fold>(a, stream);
   default:
     return reduce<AnyInteger, Fold>(a, stream);
   }
@@ -209,9 +208,9 @@ cudaError_t launchReduce(const ReduceArgs &a, cudaStream_t stream) {
     if (a.type == ElementType::F32)
       return columns<float, SumFold, kVector<float>, 8>(a, stream);
     if (a.type == ElementType::F16)
-      return columns<Half, SumFold, kVector<Half>, 8>(a, stream);
+      return columns<__half, SumFold, kVector<__half>, 8>(a, stream);
     if (a.type == ElementType::BF16)
-      return columns<BFloat, SumFold, kVector<BFloat>, 8>(a, stream);
+      return columns<__nv_bfloat16, SumFold, kVector<__nv_bfloat16>, 8>(a, stream);
   }
   switch (a.fold) {
   case FoldKind::Sum:

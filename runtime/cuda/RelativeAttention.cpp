@@ -48,7 +48,7 @@ BoundKernel bindRelativeAttention(const host::Binding &b, Device &device) {
   const bool mma = servesRelativeMma(w);
   if (llvm::Error error = check(mma ? prepareRelativeMma(w) : prepareRelative(w), "relative_attention"))
     return error;
-  return launches("relative_attention", w, mma ? enqueueRelativeMma : enqueueRelative, b, device);
+  return launchKernel(mma ? enqueueRelativeMma : enqueueRelative, "relative_attention", w, b, device);
 }
 
 BoundKernel bindRelativeAttentionGrad(const host::Binding &given, Device &device) {
@@ -86,8 +86,8 @@ BoundKernel bindRelativeAttentionGrad(const host::Binding &given, Device &device
   if (llvm::Error error = check(mma ? prepareRelativeGradMma(w) : prepareRelativeGrad(w), "relative_attention_grad"))
     return error;
   const int64_t rows = int64_t(base.batch) * base.heads * base.queries;
-  return launches("relative_attention_grad", w, mma ? enqueueRelativeGradMma : enqueueRelativeGrad, b, device,
-                  mma ? relativeGradMmaScratch(w) : rows * (base.type == kF64 ? 8 : 4));
+  return launchKernel(mma ? enqueueRelativeGradMma : enqueueRelativeGrad, "relative_attention_grad", w, b, device,
+                  mma ? relativeGradMmaScratch(w) : rows * (base.type == ElementType::F64 ? 8 : 4));
 }
 
 } // namespace shardc::cuda

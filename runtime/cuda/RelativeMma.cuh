@@ -275,11 +275,11 @@ template <typename F> cudaError_t withKind(const RelativeWork &w, F f) {
   auto withType = [&](auto type) {
     return w.base.dropout > 0 ? f(type, std::true_type()) : f(type, std::false_type());
   };
-  return w.base.type == kBF16 ? withType(__nv_bfloat16()) : withType(__half());
+  return w.base.type == ElementType::BF16 ? withType(__nv_bfloat16()) : withType(__half());
 }
 /// f(an element).
 template <typename F> cudaError_t withType(const RelativeWork &w, F f) {
-  return w.base.type == kBF16 ? f(__nv_bfloat16()) : f(__half());
+  return w.base.type == ElementType::BF16 ? f(__nv_bfloat16()) : f(__half());
 }
 
 /// The parts of the gradient: ds, dv and dk; dpos_key, dpos_query, and dq where one tile holds all keys; else dq.

@@ -1,83 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// relative_attention for every case: a block for 16 queries of a head, which walks over the keys with a running softmax.
-#include "runtime/cuda/Enqueue.cuh"
+#include "runtime/cuda/AttentionTileForward.cuh"
 #include "runtime/cuda/RelativeTile.cuh"
 
 namespace shardc::cuda {
-namespace {
 
-/// Over the 16 threads that share a row of the tile.
-template <typename C, typename Join> __device__ inline C rowJoin(C x, Join join) {
-  for (int step = kTile / 2; step; step /= 2)
-    x = join(x, __shfl_xor_sync(0xffffffffu, x, step));
-  return x;
-}
-
-template <typename T> __global__ void __launch_bounds__(kTileThreads) attendRelative(RelativeWork work) {
-  using C = Compute<T>;
-  const AttentionWork &w = work.base;
-  const int tiles = (w.queries + kTile - 1) / kTile, deep = pitch(w.depth), valueDeep = pitch(w.valueDepth);
-  const int first = blockIdx.x % tiles * kTile, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
-  C *q = dynamicShared<C>(), *k = q + kTile * deep, *v = k + kTile * deep, *out = v + kTile * valueDeep;
-  C *p = out + kTile * valueDeep, *posKey = p + kTile * pitch(kTile), *posQuery = posKey + kTileDistances * deep;
-  const int y = threadIdx.x / kTile, x = threadIdx.x % kTile, i = first + y;
-  const Keep keep(w);
-  loadTile<T>(q, w.q, b, h, first, w.queries, w.depth, w.tf32);
-  for (int c = x; c < w.valueDepth; c += kTile)
-    out[y * valueDeep + c] = 0;
-  C top = C(-INFINITY), sum = 0;
-  for (int begin = 0; begin < w.keys; begin += kTile) {
-    loadTile<T>(k, w.k, b, h, begin, w.keys, w.depth, w.tf32);
-    loadTile<T>(v, w.v, b, h, begin, w.keys, w.valueDepth, w.tf32);
-    const int low = distanceOf(w, first, begin + kTile - 1);
-    loadPositions<T, kTileDistances>(posKey, work.posKey, w, h, low);
-    loadPositions<T, kTileDistances>(posQuery, work.posQuery, w, h, low);
-    __syncthreads();
-    const int j = begin + x, r = (y - x + kTile - 1) * deep;
-    const bool inside = i < w.queries && j < w.keys;
-    const ScoreRows<C> rows{q + y * deep, k + x * deep, posKey + r, posQuery + r};
-    const C score = inside ? relativeScore(work, b, h, i, j, rows) : C(-INFINITY);
-    const C highest = rowJoin(score, [](C a, C b) { return a > b ? a : b; });
-    const C newTop = highest > top ? highest : top;
-    // A row of -inf gives exponentials of 0 and not NaN.
-    const C finite = newTop == C(-INFINITY) ? C(0) : newTop;
-    const C shrink = top == C(-INFINITY) ? C(0) : C(exp(top - finite)), e = inside ? C(exp(score - finite)) : C(0);
-    sum = sum * shrink + rowJoin(e, Plus());
-    top = newTop;
-    p[y * pitch(kTile) + x] = inside ? e * keep.factor<C>(b, h, i, j) : C(0);
-    __syncwarp(); // a row of the tile is one half of a warp
-    for (int c = x; c < w.valueDepth; c += kTile) {
-      C value = out[y * valueDeep + c] * shrink;
-      for (int l = 0; l < kTile; ++l)
-        value += p[y * pitch(kTile) + l] * v[l * valueDeep + c];
-      out[y * valueDeep + c] = value;
-    }
-    __syncthreads();
-  }
-  storeTile<T>(w.out, b, h, first, w.queries, w.valueDepth, out, sum == 0 ? C(0) : 1 / sum);
-  if (x == 0 && i < w.queries)
-    store(w.lse, b * w.lseBatch + h * w.lseHead + i, (top == C(-INFINITY) ? C(0) : top) + C(log(sum)));
-}
-
-} // namespace
-
-int relativeShared(const RelativeWork &work) {
-  const AttentionWork &w = work.base;
-  return (w.type == kF64 ? 8 : 4) * (kTile * (2 * pitch(w.depth) + 2 * pitch(w.valueDepth) + pitch(kTile)) +
-                                     2 * kTileDistances * pitch(w.depth));
-}
-
-cudaError_t prepareRelative(const RelativeWork &w) {
-  return withFloat(w.base.type,
-                   [&](auto *type) { return allowShared(attendRelative<std::remove_pointer_t<decltype(type)>>); });
-}
-
+int relativeShared(const RelativeWork &w) { return attendShared<DistanceScores>(w.base); }
+cudaError_t prepareRelative(const RelativeWork &w) { return prepareAttend<DistanceScores>(w.base); }
 cudaError_t enqueueRelative(const RelativeWork &w, void *, cudaStream_t stream) {
-  return withFloat(w.base.type, [&](auto *type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    const dim3 grid(unsigned(w.base.batch) * w.base.heads * blocksFor(w.base.queries, kTile));
-    return enqueue(attendRelative<T>, grid, kTileThreads, relativeShared(w), stream, w);
-  });
+  return enqueueAttend<DistanceScores>(w, stream);
 }
 
 } // namespace shardc::cuda

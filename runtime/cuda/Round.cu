@@ -42,9 +42,9 @@ template <typename T> void round(const Round &a, cudaStream_t stream) {
 cudaError_t launchRound(const Round &a, cudaStream_t stream) {
   if (a.count == 0)
     return cudaSuccess;
-  if (a.to.type == kF16)
+  if (a.to.type == ElementType::F16)
     round<__half>(a, stream);
-  else if (a.to.type == kBF16)
+  else if (a.to.type == ElementType::BF16)
     round<__nv_bfloat16>(a, stream);
   else
     return cudaErrorInvalidValue;

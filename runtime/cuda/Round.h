@@ -2,7 +2,7 @@
 // Launch function of Round.cu. Read by nvcc too: no LLVM header.
 #pragma once
 
-#include "runtime/cuda/Element.h"
+#include "runtime/cuda/ElementType.h"
 #include <cuda_runtime_api.h>
 
 namespace shardc::cuda {

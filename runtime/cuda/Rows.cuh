@@ -3,15 +3,12 @@
 // blockDim.y such rows in a block, more than one only where blockDim.x is 32.
 #pragma once
 
-#include "runtime/cuda/Stored.cuh"
+#include "runtime/cuda/Numbers.cuh"
 
-namespace shardc::cuda::stored {
+namespace shardc::cuda {
 
 constexpr int kMaxRowWarps = 32;
 
-struct Plus {
-  template <typename A> SHARDC_DEVICE A operator()(A a, A b) const { return a + b; }
-};
 struct Larger {
   template <typename A> SHARDC_DEVICE A operator()(A a, A b) const { return a > b || a != a ? a : b; }
 };
@@ -53,4 +50,4 @@ struct RowThreads {
   }
 };
 
-} // namespace shardc::cuda::stored
+} // namespace shardc::cuda

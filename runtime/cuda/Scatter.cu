@@ -4,7 +4,6 @@
 #include "runtime/cuda/ScatterLaunch.h"
 
 namespace shardc::cuda {
-using namespace stored;
 namespace {
 
 // Integers wrap around, so they compute unsigned.

@@ -8,7 +8,7 @@ namespace shardc::cuda {
 namespace {
 
 bool checkRows(host::Checks &c, const host::Binding &b, unsigned operands, bool narrows) {
-  if (!(c.arity(operands, operands, 1) && floating(c, b.in[0]) && floating(c, b.out[0]) && c.denseResults() &&
+  if (!(c.arity(operands, operands, 1) && checkFloat(c, b.in[0], "operand 0") && checkFloat(c, b.out[0], "result") && c.denseResults() &&
         c.that(!b.in[0].dims.empty(), "rank: got 0, wanted at least 1") && c.dims(b.out[0], b.in[0].dims)))
     return false;
   narrows &= b.in[0].dtype == DType::F32 && byteSize(b.out[0].dtype) == 2;

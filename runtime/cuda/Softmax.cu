@@ -4,7 +4,6 @@
 #include "runtime/cuda/SoftmaxLaunch.h"
 
 namespace shardc::cuda {
-using namespace stored;
 namespace {
 
 /// What a thread holds of a row: 32 floats, 8 doubles, so that the largest blocks have registers enough.
@@ -183,22 +182,22 @@ template <typename X, typename Y> void softmax(const SoftmaxArgs &a, cudaStream_
 } // namespace
 
 cudaError_t launchSoftmax(const SoftmaxArgs &a, cudaStream_t stream) {
-  withFloats(a.xType, [&](auto *t) {
+  withFloat(a.xType, [&](auto *t) {
     using T = Pointee<decltype(t)>;
     if (a.xType == a.yType)
       softmax<T, T>(a, stream);
     else if constexpr (sizeof(T) == 4) {
       if (a.yType == ElementType::F16)
-        softmax<float, Half>(a, stream);
+        softmax<float, __half>(a, stream);
       else
-        softmax<float, BFloat>(a, stream);
+        softmax<float, __nv_bfloat16>(a, stream);
     }
   });
   return cudaGetLastError();
 }
 
 cudaError_t launchSoftmaxGrad(const SoftmaxGradArgs &a, cudaStream_t stream) {
-  withFloats(a.type, [&](auto *t) {
+  withFloat(a.type, [&](auto *t) {
     using T = Pointee<decltype(t)>;
     constexpr int kHeld = kHold<T> / 2, kWidth = kVector<T>;
     const RowThreads held(a.length, kHeld);

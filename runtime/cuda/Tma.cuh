@@ -29,7 +29,7 @@ inline cudaError_t describeRows(CUtensorMap &map, const AttentionWork &w, const 
   const cuuint64_t strides[] = {bytes(view.row, rows), bytes(view.head, w.heads), bytes(view.batch, w.batch)};
   const cuuint32_t box[] = {64, cuuint32_t(tile), 1, 1}, steps[] = {1, 1, 1, 1};
   const CUresult code =
-      encode(&map, w.type == kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, view.data,
+      encode(&map, w.type == ElementType::BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, view.data,
              dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return code == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;

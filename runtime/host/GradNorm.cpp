@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// sum_squares(g) -> f64 and grad_scale(count, scalars, sumsq...) -> grad_norm, grad_scale; each sumsq is an array, added in order.
+// sum_squares(g...) -> f64[n] and grad_scale(count, scalars, sumsq...) -> grad_norm, grad_scale; each sumsq is an array, added in order.
 // Gradients hold d(sum)/dp, so the mean's are these / count:
 //   norm = sqrt(sum of squares) / count
 //   scale = 1 / count * min(1, max_norm / (norm + 1e-6))   (the last factor only if max_norm > 0)
+#include "ir/base/DTypeDispatch.h"
 #include "ir/plan/Scalars.h"
 #include "runtime/host/Rows.h"
 #include "runtime/host/Simd.h"
@@ -11,31 +12,49 @@
 namespace shardc::host {
 namespace {
 
-template <typename T> class SumSquares final : public Kernel {
+class SumSquares final : public Kernel {
 public:
-  SumSquares(const Binding &b)
-      : g_(b.in[0].as<T>()), count_(b.in[0].numElements()), sum_(b.out[0].as<double>()),
-        partial_((count_ + kBlock - 1) / kBlock) {}
+  SumSquares(const Binding &b) : sums_(b.out[0].as<double>()) {
+    for (const Array &g : b.in) {
+      for (int64_t at = 0, n = g.numElements(); at < n; at += kBlock)
+        blocks_.push_back({g.as<char>() + at * byteSize(g.dtype), g.dtype, std::min(kBlock, n - at)});
+      ends_.push_back(blocks_.size());
+    }
+    partial_.resize(blocks_.size());
+  }
 
   void run() override {
-    parallelFor(partial_.size(), 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t block = begin; block < end; ++block) {
-        const T *g = g_ + block * kBlock;
-        partial_[block] = sumOf<T>(std::min(kBlock, count_ - block * kBlock),
-                                   [=](int64_t i) { return g[i] * g[i]; });
-      }
+    parallelFor(blocks_.size(), 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i)
+        partial_[i] = withType(blocks_[i].dtype, [&]<typename T>() { return sum<T>(blocks_[i]); });
     });
-    double sum = 0;
-    for (double p : partial_)
-      sum += p;
-    *sum_ = sum;
+    size_t at = 0;
+    for (size_t i = 0; i < ends_.size(); ++i) {
+      sums_[i] = 0;
+      for (; at < ends_[i]; ++at)
+        sums_[i] += partial_[at];
+    }
   }
 
 private:
   static constexpr int64_t kBlock = 1 << 15;
-  const T *g_;
-  int64_t count_;
-  double *sum_;
+  struct Block {
+    const void *data;
+    DType dtype;
+    int64_t count;
+  };
+  template <typename T> static double sum(const Block &block) {
+    using C = typename ComputeType<T>::Type;
+    const T *g = static_cast<const T *>(block.data);
+    return double(sumOf<C>(block.count, [=](int64_t i) {
+      const C x = g[i];
+      return x * x;
+    }));
+  }
+
+  double *sums_;
+  std::vector<Block> blocks_;
+  std::vector<size_t> ends_; ///< of each operand's blocks
   std::vector<double> partial_;
 };
 
@@ -77,10 +96,13 @@ bool isScalar(Checks &c, const Array &a, DType dtype) { return c.dtype(a, dtype)
 
 BoundKernel bindSumSquares(const Binding &b) {
   Checks c(b);
-  if (!(c.arity(1, 1, 1) && c.real(b.in[0]) && c.contiguous(b.in[0]) &&
-        isScalar(c, b.out[0], DType::F64) && c.apart()))
+  if (!(c.arity(0, 1 << 20, 1) && c.dtype(b.out[0], DType::F64) && c.dims(b.out[0], {int64_t(b.in.size())}) &&
+        c.denseResults() && c.apart()))
     return c.take();
-  return makeReal<SumSquares>(b.in[0].dtype, b);
+  for (const Array &g : b.in)
+    if (!(c.that(g && isFloat(g.dtype), "operands: wanted floats") && c.contiguous(g)))
+      return c.take();
+  return std::make_unique<SumSquares>(b);
 }
 
 BoundKernel bindGradScale(const Binding &b) {

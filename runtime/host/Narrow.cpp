@@ -12,7 +12,8 @@ namespace shardc::host {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr llvm::StringRef kTakeHalves[] = {"fused", "fused_rows", "column_sums", "copy", "all_gather_start", "reduce_scatter_start", "all_reduce_start"};
+constexpr llvm::StringRef kTakeHalves[] = {"fused",           "fused_rows",       "column_sums",         "copy",
+                                           "sum_squares", "all_gather_start", "reduce_scatter_start", "all_reduce_start"};
 
 /// How a command's operands and results reach its kernel.
 struct Rule {

@@ -25,11 +25,17 @@ Tensor scalarsTensor(const std::vector<double> &s) { return Tensor::of<double>(D
 TEST_P(CudaUpdate, sumsSquares) {
   SHARDC_NEEDS_DEVICE();
   for (int64_t count : {1, 1000, 100003}) {
-    TestCommand command{"sum_squares", {}, {randomTensor(GetParam(), {count}, 1)}, {Type(DType::F64, {})}};
+    TestCommand command{"sum_squares",
+                        {},
+                        {randomTensor(GetParam(), {count}, 1), randomTensor(GetParam(), {0}, 1), randomTensor(DType::F32, {77}, 2),
+                         randomTensor(GetParam(), {2 * count}, 3)},
+                        {Type(DType::F64, {4})}};
     auto wanted = llvm::cantFail(runByHost(command));
     auto got = runByDevice(command);
     ASSERT_TRUE(bool(got)) << llvm::toString(got.takeError());
-    EXPECT_NEAR((*got)[0].asDouble(0) / wanted[0].asDouble(0), 1, 1e-6);
+    for (int i : {0, 2, 3})
+      EXPECT_NEAR((*got)[0].asDouble(i) / wanted[0].asDouble(i), 1, 1e-6);
+    EXPECT_EQ((*got)[0].asDouble(1), 0);
   }
 }
 

@@ -81,6 +81,7 @@ void updateCases(OpCases &cases) {
                    decayEnd(5)});
   cases.push_back({&kSumSquares, "Vector", {x({37})}});
   cases.push_back({&kSumSquares, "Empty", {x({0})}});
+  cases.push_back({&kSumSquares, "Several", {x({37}), x({0}), x({20001}), x({3, 5}), x({0})}});
   for (auto [name, count, maxNorm] : {std::tuple{"Clips", 4.0, 0.5},
                                       {"FarBelow", 4.0, 100.0},
                                       {"Off", 4.0, 0.0},

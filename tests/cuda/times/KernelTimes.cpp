@@ -161,7 +161,7 @@ void embedding(int64_t count, int64_t rows, int64_t width) {
 }
 
 void update(int64_t count) {
-  TestCommand squares{"sum_squares", {}, {values(kStored, {count})}, {Type(DType::F64, {})}};
+  TestCommand squares{"sum_squares", {}, {values(kStored, {count})}, {Type(DType::F64, {1})}};
   row("sum_squares, bf16", squares, 0);
   TestCommand adam{"adamw", {{"decay_end", count}}};
   const Type type(DType::F32, {count});
