@@ -5,6 +5,10 @@
 #include "runtime/Convert.h"
 #include "runtime/InitWeights.h"
 #include "runtime/ModelFiles.h"
+#include "runtime/host/Parallel.h"
+#include "llvm/ADT/SmallVector.h"
+#include <algorithm>
+#include <cstring>
 
 namespace shardc {
 namespace {
@@ -110,16 +114,6 @@ llvm::Expected<StartingWeights> StartingWeights::open(const plan::Plan &plan, co
 }
 
 void StartingWeights::write(int index, int64_t first, int64_t count, char *to, DType dtype) const {
-  if (isHalf(dtype)) { // as the master is rounded
-    constexpr int64_t kPiece = 1 << 14;
-    float piece[kPiece];
-    for (int64_t done = 0; done < count; done += kPiece) {
-      int64_t n = std::min(kPiece, count - done);
-      write(index, first + done, n, reinterpret_cast<char *>(piece), DType::F32);
-      roundElements(piece, to + done * byteSize(dtype), dtype, n);
-    }
-    return;
-  }
   const Value &value = values_[index];
   if (value.kind == Value::FromFile)
     copyElements(value.elements, first, count, to, dtype);
@@ -127,38 +121,85 @@ void StartingWeights::write(int index, int64_t first, int64_t count, char *to, D
     initialize(plan_->parameters(index), index, value.kind == Value::Zero ? 0 : deviation_, seed_, first, count, to, dtype);
 }
 
-llvm::Error StartingWeights::fillPart(int index, const BucketPart &held, std::unique_ptr<char[]> &room) const {
-  constexpr int64_t kPiece = 1 << 22; // elements on their way to a device
-  const plan::Parameter &parameter = plan_->parameters(index);
-  const int64_t start = parameter.offset(), begin = std::max(start, held.begin), size = byteSize(held.dtype);
-  const int64_t end = std::min(start + numElements(dimsOf(parameter)), held.end);
-  if (begin >= end)
-    return llvm::Error::success();
-  if (char *data = held.data()) {
-    write(index, begin - start, end - begin, data + (begin - held.begin) * size, held.dtype);
-    return llvm::Error::success();
+namespace {
+
+/// Elements that pass through host memory at one time: few enough for a cache.
+constexpr int64_t kPiece = 1 << 20;
+/// Elements that a thread does at one time.
+constexpr int64_t kGrain = 1 << 13;
+
+/// What a part has of one parameter: elements [begin, end), counted from the parameter's start.
+struct Held {
+  const BucketPart *part;
+  int64_t offset; ///< of the parameter in its bucket
+  int64_t begin, end;
+
+  Held(const BucketPart &part, int64_t offset, int64_t elements)
+      : part(&part), offset(offset), begin(std::max<int64_t>(part.begin - offset, 0)),
+        end(std::min(part.end - offset, elements)) {}
+
+  /// Takes its own of elements [first, first + count), which begin at `from`, in the part's type.
+  llvm::Error take(const char *from, int64_t first, int64_t count) const {
+    const int64_t size = byteSize(part->dtype), low = std::max(first, begin), high = std::min(first + count, end);
+    if (low >= high)
+      return llvm::Error::success();
+    const uint64_t at = uint64_t(low + offset - part->begin) * size, bytes = uint64_t(high - low) * size;
+    from += (low - first) * size;
+    if (char *data = part->data()) {
+      std::memcpy(data + at, from, bytes);
+      return llvm::Error::success();
+    }
+    return part->executor->write(part->buffer, part->offset + at, from, bytes);
   }
-  if (!room)
-    room.reset(new char[kPiece * sizeof(double)]);
+};
+
+} // namespace
+
+/// Memory for a piece, as it is made and as 16-bit parameters want it.
+struct StartingWeights::Room {
+  std::unique_ptr<double[]> wide{new double[kPiece]};
+  std::unique_ptr<uint16_t[]> rounded{new uint16_t[kPiece]};
+};
+
+llvm::Error StartingWeights::fillParameter(int index, llvm::ArrayRef<BucketPart> parts, Room &room) const {
+  const plan::Parameter &parameter = plan_->parameters(index);
+  llvm::SmallVector<Held, 2> all;
+  for (const BucketPart &part : parts)
+    if (Held held(part, parameter.offset(), numElements(dimsOf(parameter))); held.begin < held.end)
+      all.push_back(held);
+  if (all.empty())
+    return llvm::Error::success();
+  const DType wide = wideType(all[0].part->dtype);
+  char *values = reinterpret_cast<char *>(room.wide.get()), *rounded = reinterpret_cast<char *>(room.rounded.get());
+  const Held *half = llvm::find_if(all, [](const Held &held) { return isHalf(held.part->dtype); });
+  auto make = [&](int64_t at, int64_t first, int64_t last) {
+    char *own = values + first * byteSize(wide);
+    write(index, at + first, last - first, own, wide);
+    if (half != all.end())
+      roundElements(reinterpret_cast<float *>(own), rounded + first * sizeof(uint16_t), half->part->dtype, last - first);
+  };
+  auto earlier = [](const Held &a, const Held &b) { return a.begin < b.begin; };
+  auto endsEarlier = [](const Held &a, const Held &b) { return a.end < b.end; };
+  const int64_t begin = llvm::min_element(all, earlier)->begin, end = llvm::max_element(all, endsEarlier)->end;
   for (int64_t at = begin; at < end; at += kPiece) {
-    int64_t n = std::min(kPiece, end - at);
-    write(index, at - start, n, room.get(), held.dtype);
-    if (llvm::Error error =
-            held.executor->write(held.buffer, held.offset + (at - held.begin) * size, room.get(), n * size))
-      return error;
+    const int64_t count = std::min(kPiece, end - at);
+    host::parallelFor(count, kGrain, [&](int64_t first, int64_t last, int) { make(at, first, last); });
+    for (const Held &held : all)
+      if (llvm::Error error = held.take(isHalf(held.part->dtype) ? rounded : values, at, count))
+        return error;
   }
   return llvm::Error::success();
 }
 
 llvm::Error StartingWeights::fill(Executor &executor) const {
-  std::unique_ptr<char[]> room;
+  Room room;
   for (int i = 0; i < plan_->parameters_size(); ++i) {
     const plan::Bucket &bucket = plan_->buckets(plan_->parameters(i).bucket());
-    if (llvm::Error error = fillPart(i, heldParameters(*plan_, executor, bucket), room))
-      return error;
+    llvm::SmallVector<BucketPart, 2> parts = {heldParameters(*plan_, executor, bucket)};
     if (std::optional<BucketPart> rounded = heldRounded(*plan_, executor, bucket))
-      if (llvm::Error error = fillPart(i, *rounded, room))
-        return error;
+      parts.push_back(*rounded);
+    if (llvm::Error error = fillParameter(i, parts, room))
+      return error;
   }
   return llvm::Error::success();
 }

@@ -48,9 +48,10 @@ private:
     ElementSource elements;
   };
   StartingWeights(const plan::Plan &plan, const WeightsOptions &options);
-  /// Fills what `held` has of parameter `index`; `room`: on the way to a device, made when needed.
-  llvm::Error fillPart(int index, const BucketPart &held, std::unique_ptr<char[]> &room) const;
-  /// Writes elements [first, first + count) of parameter `index`.
+  struct Room;
+  /// Fills what `parts` have of parameter `index`: values are made once for all. 16-bit parts have the same values, rounded.
+  llvm::Error fillParameter(int index, llvm::ArrayRef<BucketPart> parts, Room &room) const;
+  /// Writes elements [first, first + count) of parameter `index`. Requires: dtype is none of 16 bits.
   void write(int index, int64_t first, int64_t count, char *to, DType dtype) const;
   /// nullopt: there are none.
   llvm::Expected<std::optional<Value>> find(const plan::Parameter &parameter);

@@ -3,6 +3,8 @@
 #include "FakeExecutor.h"
 #include "TestFiles.h"
 #include "ir/base/FileHash.h"
+#include "ir/base/Half.h"
+#include "runtime/InitWeights.h"
 #include "runtime/Ranks.h"
 #include "runtime/Safetensors.h"
 #include "runtime/SaveWeights.h"
@@ -120,6 +122,42 @@ TEST_F(ShardedWeights, AreTheSameOnADevice) {
     EXPECT_TRUE(roundTrip(planOf(cut), /*onDevice=*/true) == host)
         << cut.ranks << " ranks, stage " << cut.zero;
   }
+}
+
+// 16-bit parameters have the values of their master, whichever part of either a rank holds.
+TEST_F(ShardedWeights, AreRoundedFromTheMaster) {
+  options.deviation = 0.5;
+  for (bool onDevice : {false, true})
+    for (Cut cut : cuts()) {
+      plan::Plan plan = planOf(cut);
+      const int64_t slice = kElements / cut.ranks, masters = cut.zero > 0 ? slice : kElements, halves = cut.zero == 3 ? slice : kElements;
+      plan.mutable_buckets(0)->set_dtype(unsigned(DType::BF16));
+      plan.mutable_buckets(0)->set_master_buffer(plan.buffers_size());
+      plan.add_buffers()->set_bytes(masters * 4);
+      plan.mutable_buffers(2)->set_bytes(halves * 2);
+      std::vector<float> wanted(kElements);
+      for (int i = 0; i < plan.parameters_size(); ++i) {
+        const plan::Parameter &parameter = plan.parameters(i);
+        initialize(parameter, i, *options.deviation, options.seed, 0, i == 0 ? kMatrix : kVector, wanted.data() + parameter.offset(), DType::F32);
+      }
+      auto weights = StartingWeights::open(plan, options);
+      ASSERT_TRUE(bool(weights)) << messageOf(weights.takeError());
+      for (unsigned rank = 0; rank < cut.ranks; ++rank) {
+        auto group = makeLocalGroup(cut.ranks);
+        FakeExecutor executor(plan, group[rank].get());
+        executor.onDevice = onDevice;
+        llvm::cantFail(weights->fill(executor));
+        std::vector<float> master(masters);
+        std::vector<uint16_t> half(halves);
+        llvm::cantFail(executor.read(plan.buckets(0).master_buffer(), 0, master.data(), masters * 4));
+        llvm::cantFail(executor.read(2, 0, half.data(), halves * 2));
+        const float *own = wanted.data() + rank * slice;
+        EXPECT_TRUE(std::equal(master.begin(), master.end(), masters == kElements ? wanted.data() : own));
+        own = halves == kElements ? wanted.data() : own;
+        for (int64_t i = 0; i < halves; ++i)
+          ASSERT_EQ(half[i], floatToBFloat(own[i])) << cut.ranks << " ranks, stage " << cut.zero << ", element " << i;
+      }
+    }
 }
 
 // Gradients: whole at stage 0; at stage 1 only slice r of the whole buffer is right; from 2 on the
