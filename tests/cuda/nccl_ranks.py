@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two ranks as processes, by NCCL: the numbers of ranks that share a device, bit by bit; one that dies takes the other along.
 
-    nccl_ranks.py BIN MODEL... [--one-gpu] [--zero 0,1,2,3] [--accumulate 1,2] [--precision fp32,bf16]
+    nccl_ranks.py BIN MODEL... [--one-gpu] [--zero 0,1,2,3] [--accumulate 1,2] [--precision fp32,bf16] [--jobs N]
 
 MODEL is an .onnx with data.safetensors and golden.json beside it. With --one-gpu both use one device: NCCL takes them for two hosts that talk by
-sockets, which is slow and says nothing of speed, but graphs, registered memory, errors and ends are those of two devices. Exit code 77: no devices.
+sockets, which is slow and says nothing of speed, but graphs, registered memory, errors and ends are those of two devices. A line for each case, as it ends; as many
+as --jobs share the devices. Exit code 77: no devices.
 """
 import argparse
+import concurrent.futures
 import itertools
 import json
 import os
@@ -25,7 +27,7 @@ STEPS, LIMIT = 10, 30
 def environment(rank, one_gpu, job):
     """As torchrun leaves it."""
     env = dict(os.environ, RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT="29500",
-               TORCHELASTIC_RUN_ID=f"{os.getpid()}-{job}")
+               TORCHELASTIC_RUN_ID=job)
     if one_gpu:
         env.update(NCCL_HOSTID=f"shardc-{rank}", NCCL_NET="Socket", NCCL_SOCKET_IFNAME="lo", NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1")
     return env
@@ -37,7 +39,7 @@ def command(a, plan, folder, out, steps, *flags):
 
 
 def start(a, plan, folder, out, steps, *flags):
-    return [subprocess.Popen(command(a, plan, folder, out, steps, *flags), env=environment(rank, a.one_gpu, os.path.basename(out)), text=True,
+    return [subprocess.Popen(command(a, plan, folder, out, steps, *flags), env=environment(rank, a.one_gpu, out.replace("/", "-")), text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) for rank in range(2)]
 
 
@@ -125,14 +127,22 @@ def main():
     p.add_argument("--zero", default="0,1,2,3")
     p.add_argument("--accumulate", default="1,2")
     p.add_argument("--precision", default="fp32,bf16")
+    p.add_argument("--jobs", type=int, default=4)
     a = p.parse_args()
     bad, cases = 0, list(itertools.product(a.models, map(int, a.zero.split(",")), map(int, a.accumulate.split(",")), a.precision.split(",")))
-    for case in cases:
+
+    def run(case):
+        begin = time.time()
         try:
             check(a, *case)
-        except Differs as e:
-            bad += 1
-            print(f"BAD  {' '.join(map(str, case))}: {e}", flush=True)
+            return f"ok   {' '.join(map(str, case))}: {time.time() - begin:.1f} s"
+        except (Differs, subprocess.TimeoutExpired) as e:
+            return f"BAD  {' '.join(map(str, case))}: {e}"
+
+    with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
+        for line in concurrent.futures.as_completed([pool.submit(run, case) for case in cases]):
+            bad += line.result().startswith("BAD")
+            print(line.result(), flush=True)
     seconds = []
     for victim in 0, 1:
         try:
