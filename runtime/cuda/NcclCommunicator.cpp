@@ -67,8 +67,10 @@ struct Meeting {
   /// Waits for all ranks, perhaps for one that has died.
   void hold(int device, const ncclUniqueId &id, int size, int rank, llvm::ArrayRef<Registered> arrays) {
     cudaSetDevice(device);
-    call = "ncclCommInitRank";
-    code = ncclCommInitRank(&member.comm, size, id, rank);
+    call = "ncclCommInitRankConfig";
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.CTAPolicy = NCCL_CTA_POLICY_ZERO; // gathers by copy engines: kernels would take multiprocessors from products
+    code = ncclCommInitRankConfig(&member.comm, size, id, rank, &config);
     for (const Registered &array : arrays) {
       if (code != ncclSuccess)
         break;
