@@ -6,6 +6,7 @@
 #include "runtime/cuda/Tuner.h"
 #include "runtime/host/BindCommand.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace shardc::cuda {
 
@@ -28,10 +29,14 @@ llvm::Expected<Stream *> CudaExecutor::streamOf(const plan::Command &command) {
   return stream.get();
 }
 
+host::RankContext CudaExecutor::rankContext() const {
+  auto *scalars = reinterpret_cast<const double *>(memory_->buffers()[plan_.scalars_buffer()]);
+  return {plan_, memory_->buffers(), scalars, options_.communicator, rank()};
+}
+
 llvm::Error CudaExecutor::bindProgram(const plan::Program &program) {
   Program &bound = programs_.emplace_back();
-  auto *scalars = reinterpret_cast<const double *>(memory_->buffers()[plan_.scalars_buffer()]);
-  host::RankContext context{plan_, memory_->buffers(), scalars, options_.communicator, rank()};
+  host::RankContext context = rankContext();
   llvm::DenseMap<uint64_t, Event *>
       signalled; // a 32-bit key may be one that the map keeps for itself
   for (const plan::Command &command : program.commands()) {
@@ -76,7 +81,41 @@ llvm::Error CudaExecutor::bindProgram(const plan::Program &program) {
   return llvm::Error::success();
 }
 
+namespace {
+
+/// Collects the sources that kernels want compiled.
+class SourceCollector final : public Device {
+public:
+  llvm::Expected<cudaKernel_t> compile(llvm::StringRef source, llvm::StringRef) override {
+    if (seen_.insert(source).second)
+      sources.push_back(source.str());
+    return cudaKernel_t(nullptr);
+  }
+  std::vector<std::string> sources;
+
+private:
+  llvm::StringSet<> seen_;
+};
+
+} // namespace
+
+unsigned CudaExecutor::compileKernels() {
+  SourceCollector collector;
+  host::RankContext context = rankContext();
+  for (const plan::Program &program : plan_.programs())
+    for (const plan::Command &command : program.commands()) {
+      if (!findAttr(command.attrs(), "body")) // only scalar programs become sources
+        continue;
+      auto binding = host::bindOperands(context, command);
+      auto kernel = binding ? findKernel(command.kernel())(*binding, collector) : BoundKernel(binding.takeError());
+      llvm::consumeError(kernel.takeError()); // said when it is bound for the device
+    }
+  return device_->compileAhead(collector.sources);
+}
+
 llvm::Error CudaExecutor::bindPrograms() {
+  const unsigned compiled = compileKernels();
+  progress(llvm::Twine(compiled) + " kernels compiled, others were on the disk");
   Tuner tuner(deviceOptions_.tuning, *device_, options_.communicator);
   device_->tuneBy(&tuner);
   programs_.reserve(plan_.programs_size());
@@ -84,8 +123,10 @@ llvm::Error CudaExecutor::bindPrograms() {
     if (llvm::Error e = bindProgram(program))
       return e;
   device_->tuneBy(nullptr);
+  progress("commands bound");
   if (llvm::Error e = tuner.settle())
     return e;
+  progress(llvm::Twine(tuner.timed()) + " products timed, others were in the tuning file");
   return tuner.hasScribbled() ? memory_->clear() : llvm::Error::success();
 }
 

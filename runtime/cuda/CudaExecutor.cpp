@@ -57,10 +57,12 @@ llvm::Error CudaExecutor::load() {
   if (!device)
     return device.takeError();
   device_ = std::move(*device);
+  progress("device opened");
   if (llvm::Error e = openCommunicator())
     return e;
   if (llvm::Error e = allocate())
     return e;
+  progress("memory allocated");
   if (llvm::Error e = bindPrograms())
     return e;
   if (llvm::Error e = loadConstants())
@@ -71,7 +73,10 @@ llvm::Error CudaExecutor::load() {
     return llvm::Error::success();
   if (llvm::Error e = waitForAll(*options_.communicator)) // none connects where one has failed
     return e;
-  return communicator()->connect();
+  if (llvm::Error e = communicator()->connect())
+    return e;
+  progress("ranks connected");
+  return llvm::Error::success();
 }
 
 llvm::Error CudaExecutor::checkKernels() const {

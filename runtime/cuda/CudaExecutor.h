@@ -11,6 +11,7 @@
 #include "runtime/cuda/Memory.h"
 #include "runtime/cuda/Pinned.h"
 #include "runtime/cuda/Staging.h"
+#include "runtime/host/BindCommand.h"
 #include <map>
 #include <optional>
 
@@ -50,12 +51,20 @@ private:
     Graph graph;
   };
 
+  void progress(const llvm::Twine &done) const {
+    if (deviceOptions_.onProgress)
+      deviceOptions_.onProgress(done.str());
+  }
   llvm::Error checkKernels() const;
   llvm::Error openCommunicator();
   llvm::Error allocate();
   llvm::Error loadConstants();
   /// All programs, and the algorithms of their products.
   llvm::Error bindPrograms();
+  /// What binds operands of this rank's memory.
+  host::RankContext rankContext() const;
+  /// The generated kernels of all programs, side by side. How many are new to the cache on disk.
+  unsigned compileKernels();
   llvm::Error bindProgram(const plan::Program &program);
   llvm::Expected<Stream *> streamOf(const plan::Command &command);
   /// Launches its kernel; stamps its events where there is a trace.

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/Device.h"
 #include "ir/base/Error.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/cuda/Probe.h"
+#include "runtime/host/Parallel.h"
 
 namespace shardc::cuda {
 namespace {
 
 constexpr const char *kHint = "--device cpu runs a plan without a GPU";
+
+/// Compiling one source, as parallelTasks counts: always worth a thread.
+constexpr double kTaskCost = 1e9;
 
 class RealDevice final : public Device {
 public:
@@ -57,7 +62,7 @@ public:
   llvm::Expected<cudaKernel_t> compile(llvm::StringRef source, llvm::StringRef name) override {
     auto [entry, isNew] = loaded_.try_emplace(source);
     if (isNew) {
-      auto code = compileCubin(source, architecture_, kernelCacheFolder());
+      auto code = takeCode(source);
       if (!code) {
         loaded_.erase(entry);
         return code.takeError();
@@ -77,9 +82,38 @@ public:
     return kernel;
   }
 
+  unsigned compileAhead(llvm::ArrayRef<std::string> sources) override {
+    struct Result {
+      std::string code;
+      bool isNew = false;
+    };
+    std::vector<Result> results(sources.size());
+    const std::string folder = kernelCacheFolder();
+    host::parallelTasks(int64_t(sources.size()), kTaskCost, [&](int64_t i, int) {
+      if (auto code = compileCubin(sources[i], architecture_, folder, &results[i].isNew))
+        results[i].code = std::move(*code);
+      else
+        llvm::consumeError(code.takeError());
+    });
+    for (size_t i = 0; i < sources.size(); ++i)
+      if (!results[i].code.empty())
+        ahead_[sources[i]] = std::move(results[i].code);
+    return unsigned(llvm::count_if(results, [](const Result &result) { return result.isNew; }));
+  }
+
 private:
+  llvm::Expected<std::string> takeCode(llvm::StringRef source) {
+    auto found = ahead_.find(source);
+    if (found == ahead_.end())
+      return compileCubin(source, architecture_, kernelCacheFolder());
+    std::string code = std::move(found->second);
+    ahead_.erase(found);
+    return code;
+  }
+
   std::string architecture_; ///< "sm_90a"
   llvm::StringMap<cudaLibrary_t> loaded_; ///< by source
+  llvm::StringMap<std::string> ahead_;    ///< machine code that is not loaded yet, by source
   std::vector<cudaLibrary_t> libraries_;
 };
 

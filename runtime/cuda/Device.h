@@ -47,6 +47,9 @@ public:
   /// A function of CUDA C++ source by NVRTC, for this device: cached in memory by source, and on disk under its hash. `name` is
   /// extern "C". The returned handle lives as long as the device. (cudaKernel_t: launched by cudaLaunchKernelExC.)
   virtual llvm::Expected<cudaKernel_t> compile(llvm::StringRef source, llvm::StringRef name) = 0;
+  /// Makes `compile` quick for these: they are compiled side by side, by the host's threads. What is wrong is left for `compile` to
+  /// say. How many were on no disk.
+  virtual unsigned compileAhead(llvm::ArrayRef<std::string>) { return 0; }
 
   /// A number for FaultRecord::site: "PLACE: WHAT out of range: got ..." is what the user reads. Called when binding.
   int faultSite(llvm::StringRef place, llvm::StringRef what = "index");

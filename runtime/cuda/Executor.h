@@ -18,6 +18,8 @@ struct DeviceOptions {
   /// Where the fastest algorithms of products are looked up and kept ("": nowhere, they are the library's first answers). With
   /// the same file a run gives the same bits; what it lacks is timed and added to it, by rank 0, whose path counts.
   std::string tuning = defaultTuningFile();
+  /// Is told what of createExecutor is done, in a few words; null: nobody is.
+  void (*onProgress)(llvm::StringRef done) = nullptr;
 };
 
 /// One rank; the calling thread uses it. Errors, beside those of every executor: no device (see whyNoDevice), kernels that it lacks,

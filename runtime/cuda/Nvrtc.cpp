@@ -93,13 +93,16 @@ std::string kernelCacheFolder() {
   return folder.str().str();
 }
 
-llvm::Expected<std::string> compileCubin(llvm::StringRef source, llvm::StringRef architecture, llvm::StringRef cacheFolder) {
+llvm::Expected<std::string> compileCubin(llvm::StringRef source, llvm::StringRef architecture, llvm::StringRef cacheFolder,
+                                         bool *isNew) {
   llvm::SmallString<128> path(cacheFolder);
   if (!cacheFolder.empty()) {
     llvm::sys::path::append(path, keyOf(source, architecture) + ".cubin");
     if (std::string code = readCached(path); !code.empty())
       return code;
   }
+  if (isNew)
+    *isNew = true;
   auto code = compile(source, architecture);
   if (code && !cacheFolder.empty())
     writeCached(cacheFolder, path, *code);

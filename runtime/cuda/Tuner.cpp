@@ -55,7 +55,7 @@ llvm::Expected<Tuning> Tuner::decide() {
       if (llvm::Error error = timer->open())
         return error;
     }
-    hasScribbled_ = true;
+    ++timed_;
     auto fastest = timer->fastest(*open.product, open.operands, open.workspace.data());
     if (!fastest)
       return fastest.takeError();

@@ -27,7 +27,9 @@ public:
   /// every run gives the same bits.
   llvm::Error settle();
   /// Has `settle` of this rank written to memory that products use?
-  bool hasScribbled() const { return hasScribbled_; }
+  bool hasScribbled() const { return timed_ > 0; }
+  /// Products that it has timed: no other rank has.
+  unsigned timed() const { return timed_; }
 
 private:
   struct Open {
@@ -44,7 +46,7 @@ private:
   Device &device_;
   Communicator *communicator_;
   std::vector<Open> products_;
-  bool hasScribbled_ = false;
+  unsigned timed_ = 0;
 };
 
 } // namespace shardc::cuda

@@ -27,6 +27,7 @@ llvm::Expected<std::unique_ptr<Executor>> createCuda(const plan::Plan &plan, con
   cudaOptions.ordinal = cuda::deviceCount() == 1 ? 0 : device.processRank.value_or(0);
   cudaOptions.nccl = device.processRank.has_value();
   cudaOptions.graphs = device.graphs;
+  cudaOptions.onProgress = device.onProgress;
   if (device.tuning)
     cudaOptions.tuning = *device.tuning;
   return cuda::createExecutor(plan, options, cudaOptions);

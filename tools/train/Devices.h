@@ -19,6 +19,7 @@ struct RankDevice {
   bool graphs = true;
   std::optional<std::string> tuning = std::nullopt; ///< file of algorithms, "": none; default: in the user's cache folder
   Trace *trace = nullptr; ///< ExecutorOptions.trace
+  void (*onProgress)(llvm::StringRef done) = nullptr; ///< is told what takes long; null: nobody is
 };
 
 /// On the rank's thread; all ranks call it. Communicator: never null.

@@ -13,6 +13,7 @@
 #include "tools/train/LastResort.h"
 #include "tools/train/Progress.h"
 #include "tools/train/Spawn.h"
+#include "tools/train/Startup.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
@@ -97,7 +98,9 @@ void noteInitialised(llvm::ArrayRef<std::string> names) {
 llvm::Expected<std::unique_ptr<Executor>> Job::createExecutor(Communicator &communicator, Communicator *shadow) {
   if (shadow)
     return createRaceChecked(plan, {&communicator, shadow, /*delaySeed=*/flags.train.numbers.seed + 1});
-  RankDevice where{device, std::nullopt, flags.cudaGraphs, flags.tuning, communicator.rank() == 0 && trace ? &*trace : nullptr};
+  const bool isRoot = communicator.rank() == 0;
+  RankDevice where{device, std::nullopt, flags.cudaGraphs, flags.tuning, isRoot && trace ? &*trace : nullptr,
+                   isRoot ? &noteStartup : nullptr};
   if (launch)
     where.processRank = launch->rank;
   return shardc::createExecutor(plan, communicator, where);
@@ -106,6 +109,12 @@ llvm::Expected<std::unique_ptr<Executor>> Job::createExecutor(Communicator &comm
 llvm::Error Job::runRank(Communicator &communicator, Communicator *shadow) {
   if (llvm::Error error = comparePlans(communicator, hash))
     return error;
+  const bool isRoot = communicator.rank() == 0, isFirst = launch || isRoot; // of this process
+  auto note = [&](const char *done) {
+    if (isRoot)
+      noteStartup(done);
+  };
+  note("plan, data and weights found");
   auto executor = createExecutor(communicator, shadow);
   if (!executor)
     return executor.takeError();
@@ -114,15 +123,16 @@ llvm::Error Job::runRank(Communicator &communicator, Communicator *shadow) {
     return trainer.takeError();
   if (llvm::Error error = weights->fill(**executor))
     return error;
+  note("weights filled");
   if (llvm::Error error = (*trainer)->openOutputs())
     return error;
   if (llvm::Error error = waitForAll(communicator))
     return error;
 
-  bool isRoot = communicator.rank() == 0, isFirst = launch || isRoot; // of this process
   if (device == DeviceKind::Cuda)
     if (llvm::Error error = warmUp(**trainer, communicator, isFirst))
       return error;
+  note("ready for the first step");
   if (isRoot) {
     noteInitialised(weights->initialised());
     for (const std::string &note : data->notes)
