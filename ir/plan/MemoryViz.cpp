@@ -6,6 +6,7 @@
 #include "ir/plan/Peak.h"
 #include "ir/plan/Pickle.h"
 #include "ir/plan/Positions.h"
+#include "ir/plan/Predict.h"
 #include "ir/plan/Report.h"
 #include "ir/plan/Text.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,7 +19,7 @@ namespace {
 class Writer {
 public:
   Writer(const plan::Plan &plan, raw_ostream &os)
-      : plan_(plan), positions_(plan), lives_(livesOf(plan)), pickle_(os) {
+      : plan_(plan), positions_(plan), lives_(livesOf(plan)), times_(positionTimes(plan)), pickle_(os) {
     // Far apart, and below 2^53, above which the viewer's numbers are not exact.
     uint64_t address = kSpaceDistance;
     for (const plan::Space &space : plan.spaces()) {
@@ -115,6 +116,10 @@ private:
     pickle_.attribute("requested_size", active);
     pickle_.attribute("stream", 0);
     pickle_.attribute("segment_type", "large");
+    pickle_.attributeList("segment_pool_id", [&] { // that of the allocator
+      pickle_.item(0);
+      pickle_.item(0);
+    });
     writeRegionFrame(space, region);
     pickle_.attributeList("blocks", [&] {
       for (uint32_t b : kept) {
@@ -162,39 +167,41 @@ private:
     }
     llvm::sort(events);
     for (const plan::Region &region : regionsOf(plan_.spaces(space)))
-      writeEvent("segment_alloc", addresses_[space] + region.offset(), region.bytes(), 0, [&] {
+      writeEvent("segment_alloc", addresses_[space] + region.offset(), region.bytes(), 0, 0, [&] {
         pickle_.attribute("category", "unknown");
         writeRegionFrame(space, region);
       });
     for (int b = 0; b < plan_.buffers_size(); ++b)
       if (lives(plan_.buffers(b), space) && plan_.buffers(b).persistent())
-        writeBufferEvent("alloc", b);
+        writeBufferEvent("alloc", b, 0);
     for (const Event &event : events) {
       if (event.begins) {
-        writeBufferEvent("alloc", event.buffer);
+        writeBufferEvent("alloc", event.buffer, event.position);
       } else {
-        writeBufferEvent("free_requested", event.buffer);
-        writeBufferEvent("free_completed", event.buffer);
+        writeBufferEvent("free_requested", event.buffer, event.position);
+        writeBufferEvent("free_completed", event.buffer, event.position);
       }
     }
   }
 
-  void writeBufferEvent(StringRef action, uint32_t index) {
+  void writeBufferEvent(StringRef action, uint32_t index, uint64_t position) {
     const plan::Buffer &buffer = plan_.buffers(index);
     uint64_t producer = lives_[index].producer;
     uint32_t stream = producer == Life::kNone ? 0 : positions_.command(producer).stream();
-    writeEvent(action, addresses_[buffer.space()] + buffer.offset(), alignedBytes(buffer), stream, [&] {
+    writeEvent(action, addresses_[buffer.space()] + buffer.offset(), alignedBytes(buffer), stream, position, [&] {
       pickle_.attribute("category", kindName(buffer.kind()));
       writeFrames(index);
     });
   }
 
-  void writeEvent(StringRef action, uint64_t address, uint64_t bytes, uint32_t stream, function_ref<void()> more) {
+  void writeEvent(StringRef action, uint64_t address, uint64_t bytes, uint32_t stream, uint64_t position,
+                  function_ref<void()> more) {
     pickle_.itemObject([&] {
       pickle_.attribute("action", action);
       pickle_.attribute("addr", address);
       pickle_.attribute("size", bytes);
       pickle_.attribute("stream", stream);
+      pickle_.attribute("time_us", uint64_t(times_[position]));
       more();
     });
   }
@@ -202,6 +209,7 @@ private:
   const plan::Plan &plan_;
   Positions positions_;
   std::vector<Life> lives_;
+  std::vector<double> times_; ///< microseconds by position
   Pickle pickle_;
   std::vector<uint64_t> addresses_; ///< of spaces
 };

@@ -6,8 +6,9 @@
 
 namespace shardc {
 
-/// A pickled snapshot: device N is space N of the plan; an event for each buffer as its life begins and ends, in the order of
-/// the commands; coloured by kind. Sizes are as they are counted, rounded up to kAlignment. Requires: a sound plan.
+/// A pickled snapshot: device N is space N of the plan, a segment is a region; an event for each buffer as its life begins and
+/// ends, in the order of the commands, at its predicted time, coloured by kind. Sizes are as they are counted, rounded up to
+/// kAlignment. Requires: a sound plan.
 void printMemoryViz(const plan::Plan &plan, llvm::raw_ostream &os);
 
 } // namespace shardc

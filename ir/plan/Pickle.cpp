@@ -67,6 +67,11 @@ void Pickle::itemList(Write items) {
   os_ << kAppend;
 }
 
+void Pickle::item(uint64_t value) {
+  number(value);
+  os_ << kAppend;
+}
+
 void Pickle::little(uint64_t value, unsigned bytes) {
   for (; bytes; --bytes, value >>= 8)
     os_ << static_cast<unsigned char>(value & 0xff);

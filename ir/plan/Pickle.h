@@ -27,6 +27,7 @@ public:
   void attributeList(llvm::StringRef key, Write items);
   void itemObject(Write attributes);
   void itemList(Write items);
+  void item(uint64_t value);
 
 private:
   void text(llvm::StringRef value); ///< what is no UTF-8 is replaced

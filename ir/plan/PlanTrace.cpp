@@ -30,7 +30,7 @@ public:
       writeProgram(program, spans, start);
       start += endOf(spans);
     }
-    writeMemory(start);
+    writeMemory();
     events_.finish();
   }
 
@@ -64,14 +64,12 @@ private:
           events_.arrow(signal->second, point);
       for (uint32_t event : command.signals())
         signals[event] = point;
-      // Lifetimes are in positions; where streams run ahead of each other, a position counts from when all before it began.
-      reached_ = std::max(reached_, start + begin);
-      times_.push_back(reached_);
     }
   }
 
   /// What changes at a position, as the plan counts it.
-  void writeMemory(double end) {
+  void writeMemory() {
+    std::vector<double> times = positionTimes(plan_);
     struct Change {
       uint64_t position;
       plan::BufferKind kind;
@@ -106,7 +104,7 @@ private:
         live[next->kind] += uint64_t(next->bytes);
         touched.insert(next->kind);
       }
-      double us = position < times_.size() ? times_[position] : end;
+      double us = times[position];
       for (plan::BufferKind kind : touched)
         writeCounter(kind, us, live[kind]);
       writeAll(us);
@@ -119,8 +117,6 @@ private:
 
   const plan::Plan &plan_;
   TraceEvents events_;
-  double reached_ = 0;
-  std::vector<double> times_; ///< by position
 };
 
 } // namespace

@@ -34,4 +34,17 @@ double endOf(ArrayRef<CommandSpan> spans) {
   return end;
 }
 
+std::vector<double> positionTimes(const plan::Plan &plan) {
+  std::vector<double> times;
+  double start = 0, reached = 0; // of a program; the latest position
+  for (const plan::Program &program : plan.programs()) {
+    std::vector<CommandSpan> spans = predictSpans(program);
+    for (const CommandSpan &span : spans)
+      times.push_back(reached = std::max(reached, start + span.start));
+    start += endOf(spans);
+  }
+  times.push_back(start);
+  return times;
+}
+
 } // namespace shardc

@@ -19,4 +19,8 @@ std::vector<CommandSpan> predictSpans(const plan::Program &program);
 /// When the last of them ends.
 double endOf(llvm::ArrayRef<CommandSpan> spans);
 
+/// When each position of the plan is reached, its programs run once each, one after another; at the end, when all have ended. Lifetimes
+/// are in positions; where streams run ahead of each other, a position counts from when all before it began.
+std::vector<double> positionTimes(const plan::Plan &plan);
+
 } // namespace shardc

@@ -16,6 +16,25 @@ static bool onLink(StringRef kernel) {
   return isCollective(command);
 }
 
+/// What each space is divided into. A region has its own lower bound; the sum of them is above that of the space where they are fullest at
+/// different times.
+static void printRegions(const plan::Plan &plan, raw_ostream &os) {
+  Table table({{"space"},
+               {"region", Table::Flexible},
+               {"bytes", Table::Right},
+               {"lower bound", Table::Right},
+               {"offset", Table::Right},
+               {"packed by", Table::Flexible}});
+  for (auto [index, space] : enumerate(plan.spaces())) {
+    std::string name = utostr(index) + " " + kindName(space.kind()).str();
+    table.add({name, "all", bytesText(space.bytes()), bytesText(space.lower_bound()), "0", printable(space.method())});
+    for (const plan::Region &r : space.regions())
+      table.add({name, printable(r.name()), bytesText(r.bytes()), bytesText(r.lower_bound()), utostr(r.offset()), ""});
+  }
+  os << "\nspaces\n";
+  table.print(os);
+}
+
 void printDetails(const plan::Plan &plan, raw_ostream &os) {
   os << "\ninputs\n";
   Table inputs({{"name", Table::Flexible}, {"type"}, {"values"}});
@@ -50,6 +69,7 @@ void printDetails(const plan::Plan &plan, raw_ostream &os) {
                  utostr(tensors[i]), b.gradient_buffer() >= 0 ? "yes" : "no"});
   }
   buckets.print(os);
+  printRegions(plan, os);
   if (plan.ranks() > 1) {
     os << "\non the wire\n";
     Table wire({{"program"},

@@ -137,7 +137,11 @@ void Why::printPlace(uint32_t index) const {
         after = i;
     }
   Section place(os_, "  where");
-  place.line("space " + Twine(b.space()) + " (" + kindName(plan_.spaces(b.space()).kind()) + "), bytes [" +
+  std::string region;
+  for (const plan::Region &r : plan_.spaces(b.space()).regions())
+    if (b.offset() >= r.offset() && b.offset() - r.offset() < r.bytes())
+      region = ", region " + printable(r.name());
+  place.line("space " + Twine(b.space()) + " (" + kindName(plan_.spaces(b.space()).kind()) + ")" + region + ", bytes [" +
              Twine(b.offset()) + ", " + Twine(b.offset() + b.bytes()) + ")");
   if (before >= 0)
     place.line("before it there, until " + Twine(plan_.buffers(before).last()) + ": " + bufferText(before));

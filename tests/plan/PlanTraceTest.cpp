@@ -44,6 +44,17 @@ TEST(Predict, StreamsRunBesideEachOtherAndCollectivesShareTheLink) {
   EXPECT_EQ(endOf({}), 0);
 }
 
+TEST(Predict, PositionsAreReachedInOrder) {
+  plan::Plan plan;
+  plan::Program &train = *plan.add_programs();
+  addCommand(train, "fused", 0, 4);
+  addCommand(train, "fused", 0, 3);
+  addCommand(train, "all_gather_start", 1, 2); // begins at 0, but behind what began at 4
+  plan.add_programs();
+  addCommand(*plan.add_programs(), "fused", 0, 1);
+  EXPECT_EQ(positionTimes(plan), (std::vector<double>{0, 4, 4, 7, 8}));
+}
+
 json::Array traceOf(const plan::Plan &plan) {
   std::string out;
   raw_string_ostream os(out);

@@ -48,6 +48,12 @@ TEST(Why, TellsOfWhatPersistsAndOfOutputs) {
   expectParts(why(smallPlan(), "x"), {"written by the host only"});
 }
 
+TEST(Why, NamesTheRegion) {
+  plan::Plan plan = regionPlan();
+  const plan::Region &last = *plan.spaces(0).regions().rbegin();
+  expectParts(why(plan, "squares"), {("space 0 (device), region " + last.name() + ", bytes [1792, 1816)").c_str()});
+}
+
 TEST(Why, SaysWhatIsWrittenOverIt) {
   plan::Plan plan = smallPlan();
   plan.mutable_buffers(kSquares)->set_last(2); // as if the sum were written over them
