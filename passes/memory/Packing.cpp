@@ -1,166 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/memory/Packing.h"
+#include "passes/memory/LocalSearch.h"
+#include "passes/memory/PeakSearch.h"
+#include "passes/memory/Sections.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include <algorithm>
 #include <cassert>
-#include <cmath>
-#include <random>
 
 using namespace llvm;
 
 namespace shardc {
 namespace {
 
-struct Placed {
-  uint64_t offset, end;
-  uint64_t first, last;
-};
-
-/// Comparisons that all orders together may cost: about half a second. A count, not a clock, so
-/// that every machine finds the same result.
-constexpr uint64_t kMaxWork = uint64_t(1) << 28;
-constexpr unsigned kMaxRounds = 300;
-/// One part in so many above the bound is not worth more work.
-constexpr uint64_t kGoodEnough = 2000;
-
+/// From the cheap to the dear, each only as long as what was found is not low enough.
 class Packer {
 public:
-  Packer(ArrayRef<PackItem> items, uint64_t alignment) : items_(items) {
-    for (PackItem &item : items_) {
-      assert(item.first < item.last);
-      item.bytes = alignTo(item.bytes, alignment);
-    }
-    best_.offsets.assign(items_.size(), 0);
-    best_.lowerBound = lowerBound();
+  /// Requires: sizes rounded up and above 0.
+  Packer(ArrayRef<PackItem> items, const PackLimits &limits)
+      : items_(items), limits_(limits), workLeft_(limits.work) {
+    best_.lowerBound = peakOf(items);
     best_.height = UINT64_MAX;
+    hasCapacity_ =
+        limits.capacity >= best_.lowerBound; // else nothing can reach it, and we do what we can
+    target_ = hasCapacity_ ? limits.capacity : best_.lowerBound;
   }
 
   PackResult run() {
-    auto life = [](const PackItem &i) { return double(i.last - i.first); };
-    // Size first is nearly always optimal for a training step, but no single order is safe.
-    tryOrder([&](const PackItem &i) { return double(i.bytes); });
-    tryOrder([&](const PackItem &i) { return double(i.bytes) * std::sqrt(life(i)); });
-    tryOrder([&](const PackItem &i) { return double(i.bytes) * life(i); });
-    tryOrder([&](const PackItem &i) { return life(i); });
-    tryOrder([&](const PackItem &i) { return -double(i.first); });
-    tryOrder([&](const PackItem &i) { return double(i.last); });
-    if (best_.height == UINT64_MAX) // nothing to place
-      best_.height = 0;
-    improve();
+    GreedyOrder order = greedy();
+    bool found = best_.height > within(limits_.slack) && searchAt(target_, limits_.work / 4);
+    if (!found)
+      moves(std::move(order));
+    search();
     return std::move(best_);
   }
 
 private:
-  uint64_t lowerBound() const {
-    std::vector<std::pair<uint64_t, int64_t>> changes; // time, bytes; ends sort before begins
-    for (const PackItem &item : items_) {
-      changes.push_back({item.first, int64_t(item.bytes)});
-      changes.push_back({item.last, -int64_t(item.bytes)});
-    }
-    llvm::sort(changes);
-    int64_t live = 0, most = 0;
-    for (auto [time, bytes] : changes)
-      most = std::max(most, live += bytes);
-    return uint64_t(most);
-  }
+  /// A height that is worth no more work.
+  uint64_t within(uint64_t slack) const { return hasCapacity_ ? target_ : target_ + slack; }
 
-  template <typename Key> void tryOrder(Key key) {
-    if (done())
-      return;
-    std::vector<double> keys(items_.size());
-    std::vector<uint32_t> order;
-    for (uint32_t i = 0; i < items_.size(); ++i) {
-      keys[i] = key(items_[i]);
-      if (items_[i].bytes)
-        order.push_back(i);
-    }
-    llvm::stable_sort(order, [&](uint32_t a, uint32_t b) {
-      if (keys[a] != keys[b])
-        return keys[a] > keys[b];
-      if (items_[a].bytes != items_[b].bytes)
-        return items_[a].bytes > items_[b].bytes;
-      return items_[a].first < items_[b].first;
-    });
-    place(order);
-  }
-
-  /// Who sticks out at the top was placed too late: it, or an item that lives with it, goes to the
-  /// front. Repeated with the best order so far; a fixed sequence of random numbers, so that all
-  /// runs agree.
-  void improve() {
-    std::mt19937 random(1);
-    for (unsigned round = 0; round < kMaxRounds && !done(); ++round) {
-      if (best_.height - best_.lowerBound <= best_.lowerBound / kGoodEnough)
-        return;
-      std::vector<uint32_t> order = bestOrder_;
-      std::vector<uint32_t> top;
-      for (uint32_t i : order)
-        if (best_.offsets[i] + items_[i].bytes == best_.height)
-          top.push_back(i);
-      uint32_t moved = top[random() % top.size()];
-      if (round % 2) {
-        std::vector<uint32_t> neighbours;
-        for (uint32_t i : order)
-          if (items_[i].first < items_[moved].last && items_[moved].first < items_[i].last)
-            neighbours.push_back(i);
-        moved = neighbours[random() % neighbours.size()];
-      }
-      auto at = llvm::find(order, moved);
-      auto to = order.begin() + random() % (at - order.begin() + 1);
-      std::rotate(to, at, at + 1);
-      place(order);
-    }
-  }
-
-  bool done() const {
-    bool found = best_.height != UINT64_MAX;
-    return items_.empty() || (found && (best_.height <= best_.lowerBound || work_ > kMaxWork));
-  }
-
-  /// Each item goes into the smallest gap that takes it, left by those that live with it. Keeps the
-  /// result if it is not higher than the best one.
-  void place(const std::vector<uint32_t> &order) {
-    std::vector<Placed> placed; // by offset
-    placed.reserve(order.size());
-    std::vector<uint64_t> offsets(items_.size(), 0);
-    uint64_t height = 0;
-    for (uint32_t index : order) {
-      const PackItem &item = items_[index];
-      uint64_t top = 0, bestGap = UINT64_MAX, bestOffset = 0;
-      for (const Placed &p : placed) {
-        if (p.first >= item.last || item.first >= p.last)
-          continue;
-        if (p.offset > top && p.offset - top >= item.bytes && p.offset - top < bestGap) {
-          bestGap = p.offset - top;
-          bestOffset = top;
-        }
-        top = std::max(top, p.end);
-      }
-      work_ += placed.size();
-      uint64_t offset = bestGap != UINT64_MAX ? bestOffset : top;
-      height = std::max(height, offset + item.bytes);
-      if (height > best_.height)
-        return;
-      auto at = llvm::upper_bound(placed, offset,
-                                  [](uint64_t o, const Placed &p) { return o < p.offset; });
-      placed.insert(at, {offset, offset + item.bytes, item.first, item.last});
-      offsets[index] = offset;
-    }
-    best_.offsets = std::move(offsets);
+  void keep(ArrayRef<uint64_t> offsets, uint64_t height, const char *method) {
+    assert(height < best_.height);
+    best_.offsets = offsets;
     best_.height = height;
-    bestOrder_ = order;
+    best_.method = method;
   }
 
-  std::vector<PackItem> items_;
+  /// Returns the best order.
+  GreedyOrder greedy() {
+    Placement placement(items_);
+    GreedyOrder best;
+    for (GreedyOrder &order : greedyOrders(items_)) {
+      bool first = best_.height == UINT64_MAX; // has to get to its end
+      if (best_.height <= target_ || (!first && placement.work() > limits_.work / 2))
+        break;
+      placement.clear();
+      if (!placement.putAll(order.items, order.fit, best_.height - 1,
+                            first ? UINT64_MAX / 2 : limits_.work / 8))
+        continue;
+      keep(placement.offsets(), placement.height(), order.name);
+      best = std::move(order);
+    }
+    return best;
+  }
+
+  void moves(GreedyOrder order) {
+    uint64_t height = best_.height;
+    std::vector<uint64_t> offsets = best_.offsets;
+    improveOrder(items_, order, offsets, height, within(best_.lowerBound / 2048), limits_.work / 4);
+    if (height < best_.height)
+      keep(offsets, height, "moves");
+  }
+
+  /// Where what is wanted was not found: is there something that is good enough, or in the middle
+  /// of what was not found and what was?
+  void search() {
+    uint64_t slack = std::max(best_.lowerBound / 1024, limits_.slack);
+    uint64_t low = target_, next = within(slack);
+    while (best_.height > within(slack) && workLeft_ && best_.height > low + slack / 2) {
+      if (!searchAt(next, hasCapacity_ ? workLeft_ : limits_.work / 4))
+        low = next;
+      next = low + (best_.height - low) / 2;
+    }
+  }
+
+  bool searchAt(uint64_t height, uint64_t work) {
+    SearchResult found = searchPeak(items_, height, std::min(work, workLeft_));
+    workLeft_ -= found.work;
+    if (found.verdict != SearchResult::Found)
+      return false;
+    uint64_t top = 0;
+    for (auto [item, offset] : llvm::zip_equal(items_, found.offsets))
+      top = std::max(top, offset + item.bytes);
+    keep(found.offsets, top, "search");
+    return true;
+  }
+
+  ArrayRef<PackItem> items_;
+  PackLimits limits_;
   PackResult best_;
-  std::vector<uint32_t> bestOrder_;
-  uint64_t work_ = 0;
+  bool hasCapacity_ = false;
+  uint64_t target_ = 0, workLeft_;
 };
 
 } // namespace
 
-PackResult pack(ArrayRef<PackItem> items, uint64_t alignment) {
-  return Packer(items, alignment).run();
+PackResult pack(ArrayRef<PackItem> items, uint64_t alignment, const PackLimits &limits) {
+  std::vector<PackItem> sized;
+  std::vector<uint32_t> indices;
+  for (auto [i, item] : llvm::enumerate(items)) {
+    assert(item.first < item.last);
+    if (!item.bytes)
+      continue;
+    sized.push_back({alignTo(item.bytes, alignment), item.first, item.last});
+    indices.push_back(uint32_t(i));
+  }
+  PackResult result;
+  std::vector<uint64_t> offsets(items.size());
+  if (!sized.empty())
+    result = Packer(sized, limits).run();
+  for (auto [i, offset] : llvm::zip_equal(indices, result.offsets))
+    offsets[i] = offset;
+  result.offsets = std::move(offsets);
+  return result;
 }
 
 } // namespace shardc

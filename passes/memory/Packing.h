@@ -16,13 +16,24 @@ struct PackItem {
 
 struct PackResult {
   std::vector<uint64_t> offsets; ///< by item, multiples of the alignment
-  uint64_t height = 0;           ///< largest end of an item; sizes count rounded up to the alignment
-  uint64_t lowerBound = 0;       ///< largest sum of live sizes: no result is lower
+  uint64_t height = 0;     ///< largest end of an item; sizes count rounded up to the alignment
+  uint64_t lowerBound = 0; ///< largest sum of live sizes: no result is lower
+  const char *method =
+      "none"; ///< what found it: "none" (nothing to place), an order, "moves", "search"
 };
 
-/// Requires: first < last. Items that live together do not overlap in the result; what has no bytes lies at 0.
-/// Deterministic: depends on the items and their order alone. Greedy with best fit in several orders, the lowest kept, and
-/// improved by moving what sticks out to the front; stops at the bound. About half a second at most.
-PackResult pack(llvm::ArrayRef<PackItem> items, uint64_t alignment = 256);
+/// How hard to try. A packing is good enough at a height of `capacity` if that is given, else
+/// within `slack` or one part in 1024 of the bound, whichever is more. Work is counted, no
+/// clock decides: every machine and every run finds the same result.
+struct PackLimits {
+  uint64_t capacity = 0;
+  uint64_t slack = 64 << 10;
+  uint64_t work = uint64_t(1) << 30; ///< items looked at; about two seconds
+};
+
+/// Requires: first < last. Items that live together do not overlap in the result; what has no bytes
+/// lies at 0. Deterministic: depends on the items, their order, the alignment and the limits alone.
+PackResult pack(llvm::ArrayRef<PackItem> items, uint64_t alignment = 256,
+                const PackLimits &limits = {});
 
 } // namespace shardc

@@ -14,7 +14,7 @@ struct PackProblem {
 };
 
 PackResult pack(const PackProblem &problem) {
-  return shardc::pack(problem.items, problem.alignment);
+  return shardc::pack(problem.items, problem.alignment, {.slack = 0, .work = 1 << 24});
 }
 
 uint64_t rounded(uint64_t size, uint64_t alignment) {
@@ -145,10 +145,15 @@ TEST(Packing, TrainingStepMeetsTheBound) {
 TEST(Packing, ScaledSizesScaleTheArena) {
   PackProblem problem = randomProblem(7, 80, 40);
   problem.alignment = 1;
-  uint64_t height = pack(problem).height;
   for (PackItem &item : problem.items)
-    item.bytes *= 1000;
-  EXPECT_EQ(pack(problem).height, 1000 * height);
+    item.bytes <<= 20; // so that shares of a height are whole numbers
+  PackResult once = pack(problem);
+  for (PackItem &item : problem.items)
+    item.bytes *= 8;
+  PackResult scaled = pack(problem);
+  EXPECT_EQ(scaled.height, 8 * once.height);
+  for (size_t i = 0; i < problem.items.size(); ++i)
+    EXPECT_EQ(scaled.offsets[i], 8 * once.offsets[i]);
 }
 
 TEST(Packing, RepeatsItself) {
