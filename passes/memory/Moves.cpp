@@ -205,7 +205,7 @@ private:
 class MoveSearch {
 public:
   MoveSearch(ArrayRef<MovableItem> items, const PackResult &packed, uint64_t capacity, uint64_t alignment)
-      : items_(items.begin(), items.end()), packed_(packed), capacity_(capacity) {
+      : items_(items.begin(), items.end()), packed_(packed), capacity_(alignDown(capacity, alignment)) {
     for (MovableItem &item : items_)
       item.bytes = alignTo(item.bytes, alignment);
   }

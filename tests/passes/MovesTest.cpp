@@ -161,6 +161,20 @@ TEST(Moves, OneUnitIsMovedWhereOnlyThatFits) {
   EXPECT_EQ(packed(fixed, 4).fits, cheapestMove(fixed, 4) != UINT64_MAX);
 }
 
+/// What lies at the upper end of a budget that is no multiple of the alignment is aligned all the same.
+TEST(Moves, OffsetsAreAlignedWhateverTheCapacity) {
+  const std::vector<MovableItem> items = stuckProblem(256);
+  PackResult without = withoutMoves(items);
+  for (uint64_t more : {0, 1, 100, 255}) {
+    MovePacking packing = packWithMoves(items, without, 1024 + more, 256);
+    ASSERT_TRUE(packing.fits) << more;
+    for (auto &pieces : packing.pieces)
+      for (const Piece &piece : pieces)
+        EXPECT_EQ(piece.offset % 256, 0u) << more;
+  }
+  EXPECT_FALSE(packWithMoves(items, without, 1023, 256).fits);
+}
+
 TEST(Moves, NothingMovesWhereAllFits) {
   const std::vector<MovableItem> items = {{{5, 0, 2}, {{1, 1}}}, {{7, 1, 3}, {{2, 2}}}, {{5, 2, 4}, {{3, 3}}}};
   MovePacking packing = packed(items, 12);
