@@ -76,7 +76,7 @@ llvm::Error fuse(Graph &graph, const CompileOptions &options);
 /// Inserts `copy` where a kernel cannot read a strided view.
 llvm::Error materialize(Graph &graph, const CompileOptions &options);
 
-// Scheduled: order only. Both know the machine (`options.machine`), both keep every op.
+// Scheduled: order only. All know the machine (`options.machine`), all keep every op.
 
 /// Starts each gather before its first use: in order of first use, as early as `options.prefetchLimit` bytes of gathered buckets
 /// permit, but no earlier than is needed to arrive in time. A limit that is too small means no prefetch.
@@ -84,5 +84,7 @@ llvm::Error gatherPrefetch(Graph &graph, const CompileOptions &options);
 /// Starts each reduction directly after what makes the last of its operands. Waits come late: at the end of the list, or, where
 /// a full bucket ends with the wait, as soon as it has arrived, and before a third is in flight.
 llvm::Error reduceEarly(Graph &graph, const CompileOptions &options);
+/// Lowers the largest sum of live bytes where that costs no predicted time.
+llvm::Error peakOrder(Graph &graph, const CompileOptions &options);
 
 } // namespace shardc

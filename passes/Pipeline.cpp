@@ -58,14 +58,21 @@ static void shardAndSchedule(PassRunner &run) {
   overlap(run);
 }
 
+/// One micro-step.
+static void buildTrain(PassRunner &run) {
+  shardAndSchedule(run);
+  run("peak-order", peakOrder);
+}
+
 /// The update of all buckets; nothing of the model is left in it.
 static void buildUpdate(PassRunner &run) {
   run("insert-optimizer", insertOptimizer);
   run("fuse", fuse);
   overlap(run);
+  run("peak-order", peakOrder);
 }
 
-/// The forward pass alone: outputs that training adds are not there yet.
+/// The forward pass alone: outputs that training adds are not there yet. Its peak is never the step's.
 static void buildEval(PassRunner &run) {
   run("set-dropout", setDropout);
   run("dce", dce);
@@ -102,7 +109,7 @@ llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Mo
   std::unique_ptr<Graph> eval = run.stopped() ? nullptr : graph->clone();
   differentiate(run);
   std::unique_ptr<Graph> step = run.stopped() ? nullptr : graph->clone();
-  shardAndSchedule(run);
+  buildTrain(run);
   result.step = std::move(graph);
   if (llvm::Error error = run.take())
     return error;
@@ -118,7 +125,7 @@ llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Mo
   };
   for (MicroStep micro : llvm::ArrayRef(steps).drop_back()) {
     options.microStep = micro;
-    if (llvm::Error error = build(programName(micro), step->clone(), options, shardAndSchedule))
+    if (llvm::Error error = build(programName(micro), step->clone(), options, buildTrain))
       return error;
   }
   result.programs.push_back({programName(steps.back()).str(), result.step->clone()});
