@@ -16,8 +16,8 @@ constexpr double kSlowLink = 2;
 
 class Search {
 public:
-  Search(const Graph &graph, const Machine &machine)
-      : given_(orderOf(const_cast<Graph &>(graph))), live_(graph), limited_(graph, given_, live_), times_(graph, machine),
+  Search(const Graph &graph, const Machine &machine, const CompileOptions &options)
+      : given_(orderOf(const_cast<Graph &>(graph))), live_(graph, options), limited_(graph, given_, live_), times_(graph, machine),
         slowTimes_(graph, slowLink(machine)), time_(simulate(given_, times_).total), slowTime_(simulate(given_, slowTimes_).total),
         best_(given_), peak_(limited_.givenPeak()) {}
 
@@ -83,7 +83,7 @@ llvm::Error peakOrder(Graph &graph, const CompileOptions &options) {
   if (!machine)
     return machine.takeError();
   if (graph.numOps())
-    applyOrder(graph, Search(graph, *machine).run());
+    applyOrder(graph, Search(graph, *machine, options).run());
   return llvm::Error::success();
 }
 

@@ -19,7 +19,7 @@ static const Value *overwritten(const Op &op, unsigned result) {
   return nullptr;
 }
 
-LiveBytes::LiveBytes(const Graph &graph) : sequence_(emit::buildSequence(graph)) {
+LiveBytes::LiveBytes(const Graph &graph, const CompileOptions &options) : options_(options), sequence_(emit::buildSequence(graph)) {
   joinStates();
   for (const Op &op : graph.ops())
     joinResults(op);
@@ -141,6 +141,8 @@ void LiveBytes::noteRun(const Op &op) {
     note(op, op.result(i));
     notePairs(op, i);
   }
+  if (options_.target == "cuda" && op.def().workspace)
+    accesses_[&op].workspace = llvm::alignTo(uint64_t(op.def().workspace(op)), kAlignment);
 }
 
 /// Operands that have the result's size and layout and memory of their own, which so has the result.
@@ -194,7 +196,7 @@ LiveBytes::Live LiveBytes::next(const Op &op) const {
       used.append({pair.operand, pair.result});
       taken += memories_[pair.operand].bytes;
     }
-  return {now_ + born - taken, now_ + born - died, int64_t(own - died)};
+  return {now_ + born - taken + found->second.workspace, now_ + born - died, int64_t(own - died)};
 }
 
 void LiveBytes::run(const Op &op) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many bytes live while the ops of a program run one by one, in any order that their operands permit, were it emitted so. What
 // persists does not count. The rules are those of emission (emit/Storage): results born in packed arrays, parts of concats, results
-// over operands that die. A test compares it with plans.
+// over operands that die, workspaces. A test compares it with plans.
 #pragma once
 
 #include "llvm/ADT/StringMap.h"
+#include "passes/Options.h"
 #include "passes/Order.h"
 #include "passes/emit/Sequence.h"
 
@@ -12,7 +13,7 @@ namespace shardc {
 
 class LiveBytes {
 public:
-  explicit LiveBytes(const Graph &graph);
+  LiveBytes(const Graph &graph, const CompileOptions &options);
 
   struct Live {
     uint64_t during = 0, after = 0;
@@ -45,6 +46,7 @@ private:
   struct Accesses {
     llvm::SmallVector<Access, 6> memories; ///< each once
     llvm::SmallVector<Pair, 1> pairs;
+    uint64_t workspace = 0;
   };
 
   unsigned add(uint64_t bytes);
@@ -58,6 +60,7 @@ private:
   void notePairs(const Op &op, unsigned result);
   void note(const Op &op, const Value *value);
 
+  const CompileOptions &options_;
   const emit::Sequence sequence_;
   std::vector<Memory> memories_;
   std::vector<unsigned> joined_; ///< by memory: the one that it is part of, itself if none

@@ -15,8 +15,8 @@ namespace shardc {
 namespace {
 
 template <typename Body> void eachCompilation(Body body) {
-  for (Precision precision : {Precision::Fp32, Precision::Bf16, Precision::Fp16})
-    for (unsigned ranks : {1, 2, 8})
+  for (Precision precision : {Precision::Fp32, Precision::Bf16})
+    for (unsigned ranks : {1, 3})
       for (unsigned zero = 0; zero <= 3; ++zero)
         for (unsigned accumulate : {1, 3}) {
           CompileOptions options;
@@ -24,6 +24,7 @@ template <typename Body> void eachCompilation(Body body) {
           options.ranks = ranks;
           options.zero = zero;
           options.accumulate = accumulate;
+          options.target = zero % 2 ? "cuda" : "cpu"; // with workspaces, and without
           SCOPED_TRACE(toString(precision).str() + " ranks " + std::to_string(ranks) + " stage " + std::to_string(zero) +
                        " accumulate " + std::to_string(accumulate));
           auto graph = parseGraph(kSmallModel, "model");
@@ -44,15 +45,15 @@ uint64_t liveBytes(const plan::Plan &plan, uint64_t position) {
 
 TEST(LiveBytes, AreThoseOfThePlan) {
   unsigned compared = 0;
-  eachCompilation([&](const Compilation &compiled, const CompileOptions &) {
+  eachCompilation([&](const Compilation &compiled, const CompileOptions &options) {
     uint64_t position = 0;
     for (const ProgramGraph &program : compiled.programs) {
-      LiveBytes live(*program.graph);
+      LiveBytes live(*program.graph, options);
       const emit::Sequence sequence = emit::buildSequence(*program.graph);
       for (auto [i, item] : enumerate(sequence.items)) {
         bool last = i + 1 == sequence.items.size() || sequence.items[i + 1].op != item.op;
         if (item.kind == emit::Item::Run) {
-          EXPECT_EQ(live.next(*item.op).during, liveBytes(*compiled.plan, position)) << program.name << ": " << item.op->result()->name();
+          EXPECT_EQ(live.next(*item.op).during, liveBytes(*compiled.plan, position)) << program.name << ": " << item.op->result()->name().str();
           ++compared;
         }
         if (item.kind == emit::Item::Run || (item.kind == emit::Item::Copy && last))
@@ -61,23 +62,23 @@ TEST(LiveBytes, AreThoseOfThePlan) {
       }
     }
   });
-  EXPECT_GT(compared, 5000u);
+  EXPECT_GT(compared, 2000u);
 }
 
-uint64_t peakOf(Graph &graph) {
-  LiveBytes live(graph);
+uint64_t peakOf(Graph &graph, const CompileOptions &options) {
+  LiveBytes live(graph, options);
   return *max_element(liveProfile(orderOf(graph), live));
 }
 
 /// Every order that a limit leads to is one of the same ops, sound, and ends with nothing but what outlives the program.
 TEST(LimitedOrder, AnyLimitGivesASoundOrder) {
-  eachCompilation([&](Compilation &compiled, const CompileOptions &) {
+  eachCompilation([&](Compilation &compiled, const CompileOptions &options) {
     for (ProgramGraph &program : compiled.programs) {
       Graph &graph = *program.graph;
       if (!graph.numOps())
         continue;
       const Order given = orderOf(graph);
-      LiveBytes live(graph);
+      LiveBytes live(graph, options);
       liveProfile(given, live);
       const uint64_t atEnd = live.now();
       LimitedOrder limited(graph, given, live);
@@ -93,7 +94,7 @@ TEST(LimitedOrder, AnyLimitGivesASoundOrder) {
           applyOrder(*copy, order);
           std::string message = toString(verify(*copy));
           EXPECT_EQ(message, "");
-          LiveBytes again(*copy);
+          LiveBytes again(*copy, options);
           liveProfile(orderOf(*copy), again);
           EXPECT_EQ(again.now(), atEnd);
         }
@@ -110,10 +111,10 @@ TEST(PeakOrder, NeverMoreBytesNorMoreTime) {
         continue;
       auto graph = program.graph->clone();
       OpTimes times(*graph, cantFail(loadMachine(options.machine)));
-      const uint64_t peak = peakOf(*graph);
+      const uint64_t peak = peakOf(*graph, options);
       const double time = simulate(orderOf(*graph), times).total;
       cantFail(peakOrder(*graph, options));
-      EXPECT_LE(peakOf(*graph), peak);
+      EXPECT_LE(peakOf(*graph, options), peak);
       EXPECT_LE(simulate(orderOf(*graph), OpTimes(*graph, cantFail(loadMachine(options.machine)))).total, time * (1 + 1e-9));
     }
   });
