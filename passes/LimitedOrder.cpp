@@ -27,7 +27,8 @@ std::vector<uint64_t> liveProfile(const Order &order, LiveBytes &live) {
 }
 
 LimitedOrder::LimitedOrder(const Graph &graph, const Order &given, LiveBytes &live)
-    : given_(given), list_(withoutFree(given)), live_(live), profile_(liveProfile(list_, live)), needs_(list_.size()), users_(list_.size()) {
+    : given_(given), list_(withoutFree(given)), live_(live), profile_(liveProfile(list_, live)),
+      needs_(list_.size()), users_(list_.size()) {
   floor_ = live_.now();
   live_.restart();
   floor_ = std::max(floor_, live_.now());
@@ -93,7 +94,8 @@ void LimitedOrder::findFirstUses() {
   firstUse_.assign(list_.size(), list_.size());
   for (unsigned i = list_.size(); i-- > 0;)
     for (unsigned user : users_[i])
-      firstUse_[i] = std::min(firstUse_[i], movesData(*list_[user]) || addsTo(user, i) ? firstUse_[user] : user);
+      firstUse_[i] =
+          std::min(firstUse_[i], movesData(*list_[user]) || addsTo(user, i) ? firstUse_[user] : user);
 }
 
 Order LimitedOrder::schedule(uint64_t limit, bool collectives) {
@@ -124,8 +126,10 @@ bool LimitedOrder::fits(unsigned i, unsigned at) const {
 bool LimitedOrder::mayWait(unsigned i) const {
   const Op &op = *list_[i];
   if (!isReady(i))
-    return movesData(op) || llvm::any_of(needs_[i], [&](unsigned need) { return !ran_[need] && addsTo(i, need); });
-  return op.def().collective != Collective::Done && firstUse_[i] > i + 1 && (collectives_ || !op.is(kAllGatherStart)) && !fits(i, i);
+    return movesData(op) ||
+           llvm::any_of(needs_[i], [&](unsigned need) { return !ran_[need] && addsTo(i, need); });
+  return op.def().collective != Collective::Done && firstUse_[i] > i + 1 &&
+         (collectives_ || !op.is(kAllGatherStart)) && !fits(i, i);
 }
 
 void LimitedOrder::visit(unsigned i) {
@@ -151,7 +155,8 @@ void LimitedOrder::runWaiting(unsigned at) {
 /// Collectives and packs may go on waiting.
 void LimitedOrder::endPhasesBefore(Phase phase) {
   auto mustRun = [&](unsigned i) { return list_[i]->phase < phase && !movesData(*list_[i]); };
-  for (auto next = llvm::find_if(waiting_, mustRun); next != waiting_.end(); next = llvm::find_if(waiting_, mustRun))
+  for (auto next = llvm::find_if(waiting_, mustRun); next != waiting_.end();
+       next = llvm::find_if(waiting_, mustRun))
     force(*next, *next);
 }
 
@@ -161,7 +166,8 @@ void LimitedOrder::force(unsigned i, unsigned at) {
       force(need, at);
   if (collectives_)
     for (unsigned done : std::vector<unsigned>(onTheWay_))
-      if (done != i && !ran_[done] && live_.next(*list_[i]).during > limit_ && live_.next(*list_[done]).after < live_.now())
+      if (done != i && !ran_[done] && live_.next(*list_[i]).during > limit_ &&
+          live_.next(*list_[done]).after < live_.now())
         run(done, at);
   run(i, at);
 }
@@ -179,8 +185,8 @@ void LimitedOrder::run(unsigned i, unsigned at) {
       continue;
     if (next.def().collective == Collective::Done && op.is(kReduceScatterStart))
       onTheWay_.push_back(user);
-    bool early = next.def().collective == Collective::None && next.phase == op.phase && user > at && isReady(user) &&
-                 live_.next(next).after < live_.now() && profile_.of(at, user) > limit_;
+    bool early = next.def().collective == Collective::None && next.phase == op.phase && user > at &&
+                 isReady(user) && live_.next(next).after < live_.now() && profile_.of(at, user) > limit_;
     if (early)
       run(user, at);
   }
@@ -190,7 +196,8 @@ void LimitedOrder::run(unsigned i, unsigned at) {
 Order LimitedOrder::withFree() const {
   OrderBuilder out(given_.size());
   auto canStand = [&](const Op *op) {
-    return isFree(*op) && llvm::all_of(op->operands(), [&](const Value *v) { return !v || out.has(v->op()); });
+    return isFree(*op) &&
+           llvm::all_of(op->operands(), [&](const Value *v) { return !v || out.has(v->op()); });
   };
   size_t at = 0, reached = 0; // in given_, in list_
   for (Op *op : scheduled_) {

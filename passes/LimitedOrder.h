@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // List scheduling that aims at a limit on live bytes and else keeps the order that it is given:
-// - what makes more bytes live waits, until it is needed, while a moment lies before its first use at which the given order is above the
-//   limit; a collective's start and a pack may wait for operands that wait;
+// - what makes more bytes live waits, until it is needed, while a moment lies before its first use at which the
+//   given order is above the limit; a collective's start and a pack may wait for operands that wait;
 // - what only frees memory runs as soon as it can if such a moment lies before its own place;
 // - where what must run does not fit, reductions that are on their way are waited for.
-// What computes stays in its phase, and each kind of collective in its order. Linear but for those that wait at one time.
+// What computes stays in its phase, and each kind of collective in its order. Linear but for those that wait at
+// one time.
 #pragma once
 
 #include "passes/Order.h"
@@ -15,7 +16,8 @@ namespace shardc {
 
 class LimitedOrder {
 public:
-  /// Requires: `given` is an order of the graph's ops that its values permit. `live` is used while this lives.
+  /// Requires: `given` is an order of the graph's ops that its values permit. `live` is used while this
+  /// lives.
   LimitedOrder(const Graph &graph, const Order &given, LiveBytes &live);
 
   /// Of the given order: the largest sum of live bytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tries limits on live bytes, from the top, and keeps the order that needs least. Each is judged as a whole: by the bytes that live, as
-// emission will place them, and by the time that it takes.
+// Tries limits on live bytes, from the top, and keeps the order that needs least. Each is judged as a whole:
+// by the bytes that live, as emission will place them, and by the time that it takes.
 #include "ir/base/Error.h"
 #include "passes/LimitedOrder.h"
 #include "passes/Passes.h"
@@ -9,7 +9,8 @@
 namespace shardc {
 namespace {
 
-/// Limits are tried in steps of one part in so many of the peak, until so many in a row have not helped; then halves of a step.
+/// Limits are tried in steps of one part in so many of the peak, until so many in a row have not helped; then
+/// halves of a step.
 constexpr unsigned kParts = 32, kPatience = 4, kHalves = 5;
 /// An order must not take longer if the link is so many times slower than predicted, either.
 constexpr double kSlowLink = 2;
@@ -17,9 +18,9 @@ constexpr double kSlowLink = 2;
 class Search {
 public:
   Search(const Graph &graph, const Machine &machine, const CompileOptions &options)
-      : given_(orderOf(const_cast<Graph &>(graph))), live_(graph, options), limited_(graph, given_, live_), times_(graph, machine),
-        slowTimes_(graph, slowLink(machine)), time_(simulate(given_, times_).total), slowTime_(simulate(given_, slowTimes_).total),
-        best_(given_), peak_(limited_.givenPeak()) {}
+      : given_(orderOf(const_cast<Graph &>(graph))), live_(graph, options), limited_(graph, given_, live_),
+        times_(graph, machine), slowTimes_(graph, slowLink(machine)), time_(simulate(given_, times_).total),
+        slowTime_(simulate(given_, slowTimes_).total), best_(given_), peak_(limited_.givenPeak()) {}
 
   Order run() {
     const uint64_t step = peak_ / kParts;
@@ -61,7 +62,8 @@ private:
       return;
     const uint64_t peak = *llvm::max_element(liveProfile(order, live_));
     constexpr double kRounding = 1 + 1e-9;
-    if (peak < peak_ && simulate(order, times_).total <= time_ * kRounding && simulate(order, slowTimes_).total <= slowTime_ * kRounding) {
+    if (peak < peak_ && simulate(order, times_).total <= time_ * kRounding &&
+        simulate(order, slowTimes_).total <= slowTime_ * kRounding) {
       best_ = std::move(order);
       peak_ = peak;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/memory/LiveBytes.h"
 #include "ir/plan/Plan.h"
-#include "llvm/Support/MathExtras.h"
 #include "passes/zero/State.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace shardc {
 
@@ -19,7 +19,8 @@ static const Value *overwritten(const Op &op, unsigned result) {
   return nullptr;
 }
 
-LiveBytes::LiveBytes(const Graph &graph, const CompileOptions &options) : options_(options), sequence_(emit::buildSequence(graph)) {
+LiveBytes::LiveBytes(const Graph &graph, const CompileOptions &options)
+    : options_(options), sequence_(emit::buildSequence(graph)) {
   joinStates();
   for (const Op &op : graph.ops())
     joinResults(op);
@@ -121,7 +122,8 @@ void LiveBytes::joinResults(const Op &op) {
 void LiveBytes::note(const Op &op, const Value *value) {
   unsigned of = memory(sequence_.rootOf(value));
   Accesses &accesses = accesses_[&op];
-  if (memories_[of].persistent || llvm::any_of(accesses.memories, [&](const Access &a) { return a.memory == of; }))
+  if (memories_[of].persistent ||
+      llvm::any_of(accesses.memories, [&](const Access &a) { return a.memory == of; }))
     return;
   accesses.memories.push_back({of, llvm::alignTo(uint64_t(value->type().numBytes()), kAlignment)});
   ++memories_[of].accesses;
@@ -149,8 +151,8 @@ void LiveBytes::noteRun(const Op &op) {
 void LiveBytes::notePairs(const Op &op, unsigned result) {
   const Value *value = op.result(result);
   unsigned to = memory(sequence_.rootOf(value));
-  if (sequence_.rootOf(value) != value || sequence_.born.count(value) || overwritten(op, result) || memories_[to].persistent ||
-      !memories_[to].activation)
+  if (sequence_.rootOf(value) != value || sequence_.born.count(value) || overwritten(op, result) ||
+      memories_[to].persistent || !memories_[to].activation)
     return;
   for (const InPlace &pair : op.def().inPlace) {
     const Value *operand = op.operand(pair.operand);
@@ -159,8 +161,9 @@ void LiveBytes::notePairs(const Op &op, unsigned result) {
     Layout layout = sequence_.layoutOf(operand);
     unsigned from = memory(layout.root);
     bool fits = layout.offset == 0 && layout.root->type().numBytes() == value->type().numBytes() &&
-                operand->type().dims == value->type().dims && layoutFits(layout, operand->type().dims, kContiguous) &&
-                !memories_[from].persistent && memories_[from].activation;
+                operand->type().dims == value->type().dims &&
+                layoutFits(layout, operand->type().dims, kContiguous) && !memories_[from].persistent &&
+                memories_[from].activation;
     for (unsigned i = 0; fits && i < op.numOperands(); ++i)
       if (op.operand(i) && int(i) != pair.operand)
         fits = memory(sequence_.rootOf(op.operand(i))) != from;
@@ -192,7 +195,8 @@ LiveBytes::Live LiveBytes::next(const Op &op) const {
   }
   llvm::SmallVector<unsigned, 4> used; // by an earlier pair
   for (const Pair &pair : found->second.pairs)
-    if (left_[pair.operand] == 1 && !llvm::is_contained(used, pair.operand) && !llvm::is_contained(used, pair.result)) {
+    if (left_[pair.operand] == 1 && !llvm::is_contained(used, pair.operand) &&
+        !llvm::is_contained(used, pair.result)) {
       used.append({pair.operand, pair.result});
       taken += memories_[pair.operand].bytes;
     }

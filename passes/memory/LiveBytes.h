@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many bytes live while the ops of a program run one by one, in any order that their operands permit, were it emitted so. What
-// persists does not count. The rules are those of emission (emit/Storage): results born in packed arrays, parts of concats, results
-// over operands that die, workspaces. A test compares it with plans.
+// How many bytes live while the ops of a program run one by one, in any order that their operands permit,
+// were it emitted so. What persists does not count. The rules are those of emission (emit/Storage): results
+// born in packed arrays, parts of concats, results over operands that die, workspaces. A test compares it
+// with plans.
 #pragma once
 
-#include "llvm/ADT/StringMap.h"
 #include "passes/Options.h"
 #include "passes/Order.h"
 #include "passes/emit/Sequence.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace shardc {
 
@@ -17,9 +18,11 @@ public:
 
   struct Live {
     uint64_t during = 0, after = 0;
-    int64_t grows = 0; ///< what it makes less what dies; of a packed array where it is the first, its own part alone
+    int64_t grows =
+        0; ///< what it makes less what dies; of a packed array where it is the first, its own part alone
   };
-  /// Were `op` the next to run. Requires: it has not run yet, what makes its operands has. Sources and views: nothing changes.
+  /// Were `op` the next to run. Requires: it has not run yet, what makes its operands has. Sources and views:
+  /// nothing changes.
   Live next(const Op &op) const;
   void run(const Op &op);
   uint64_t now() const { return now_; }
@@ -29,11 +32,11 @@ public:
 private:
   /// A range of memory: of one value, or of those that lie in the same place in every order.
   struct Memory {
-    uint64_t bytes = 0;        ///< aligned
-    unsigned accesses = 0;     ///< ops
+    uint64_t bytes = 0;    ///< aligned
+    unsigned accesses = 0; ///< ops
     bool persistent = false;
     bool before = false, behind = false; ///< lives before the program, lives on behind it
-    bool activation = true;    ///< results may take it over
+    bool activation = true;              ///< results may take it over
   };
   /// The result lies over the operand if that dies here.
   struct Pair {

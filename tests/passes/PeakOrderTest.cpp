@@ -25,8 +25,8 @@ template <typename Body> void eachCompilation(Body body) {
           options.zero = zero;
           options.accumulate = accumulate;
           options.target = zero % 2 ? "cuda" : "cpu"; // with workspaces, and without
-          SCOPED_TRACE(toString(precision).str() + " ranks " + std::to_string(ranks) + " stage " + std::to_string(zero) +
-                       " accumulate " + std::to_string(accumulate));
+          SCOPED_TRACE(toString(precision).str() + " ranks " + std::to_string(ranks) + " stage " +
+                       std::to_string(zero) + " accumulate " + std::to_string(accumulate));
           auto graph = parseGraph(kSmallModel, "model");
           auto result = compile(std::move(*graph), {}, options);
           ASSERT_TRUE(bool(result)) << toString(result.takeError());
@@ -53,7 +53,8 @@ TEST(LiveBytes, AreThoseOfThePlan) {
       for (auto [i, item] : enumerate(sequence.items)) {
         bool last = i + 1 == sequence.items.size() || sequence.items[i + 1].op != item.op;
         if (item.kind == emit::Item::Run) {
-          EXPECT_EQ(live.next(*item.op).during, liveBytes(*compiled.plan, position)) << program.name << ": " << item.op->result()->name().str();
+          EXPECT_EQ(live.next(*item.op).during, liveBytes(*compiled.plan, position))
+              << program.name << ": " << item.op->result()->name().str();
           ++compared;
         }
         if (item.kind == emit::Item::Run || (item.kind == emit::Item::Copy && last))
@@ -70,7 +71,8 @@ uint64_t peakOf(Graph &graph, const CompileOptions &options) {
   return *max_element(liveProfile(orderOf(graph), live));
 }
 
-/// Every order that a limit leads to is one of the same ops, sound, and ends with nothing but what outlives the program.
+/// Every order that a limit leads to is one of the same ops, sound, and ends with nothing but what outlives
+/// the program.
 TEST(LimitedOrder, AnyLimitGivesASoundOrder) {
   eachCompilation([&](Compilation &compiled, const CompileOptions &options) {
     for (ProgramGraph &program : compiled.programs) {
@@ -115,7 +117,8 @@ TEST(PeakOrder, NeverMoreBytesNorMoreTime) {
       const double time = simulate(orderOf(*graph), times).total;
       cantFail(peakOrder(*graph, options));
       EXPECT_LE(peakOf(*graph, options), peak);
-      EXPECT_LE(simulate(orderOf(*graph), OpTimes(*graph, cantFail(loadMachine(options.machine)))).total, time * (1 + 1e-9));
+      EXPECT_LE(simulate(orderOf(*graph), OpTimes(*graph, cantFail(loadMachine(options.machine)))).total,
+                time * (1 + 1e-9));
     }
   });
 }
