@@ -4,7 +4,6 @@
 #include "ir/plan/Check.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
-#include <cmath>
 #include <set>
 
 using namespace llvm;
@@ -17,7 +16,8 @@ constexpr uint32_t kMaxStreams = 16, kMaxEvents = 1 << 24, kMaxRanks = 1 << 16;
 constexpr uint32_t kMaxCommunicators = 4; // 0: none
 constexpr uint64_t kMaxSpaceBytes = uint64_t(1) << 48;
 
-bool isAmount(double value) { return std::isfinite(value) && value >= 0; }
+/// What sums of all commands of a plan can be made of. No NaN is.
+bool isAmount(double value) { return value >= 0 && value <= 1e30; }
 
 Error checkNumber(const Twine &what, uint64_t got, uint64_t low, uint64_t high) {
   if (got >= low && got <= high)
@@ -154,7 +154,7 @@ Error checkCommand(const plan::Plan &plan, const plan::Command &c) {
       if (event >= plan.events())
         return userError("no such event: got " + Twine(event));
   if (!isAmount(c.flops()) || !isAmount(c.moved_bytes()) || !isAmount(c.predicted_us()))
-    return userError("cost: wanted finite numbers of at least 0");
+    return userError("cost: wanted numbers from 0 to 1e30");
   return Error::success();
 }
 
@@ -222,7 +222,7 @@ Error checkBounds(const plan::Plan &plan) {
        {std::pair("predicted_ms", plan.predicted_ms()), std::pair("exposed_ms", plan.exposed_ms()),
         std::pair("exposed_ms_without_prefetch", plan.exposed_ms_without_prefetch())})
     if (!isAmount(value))
-      return userError(Twine("plan: ") + what + ": wanted a finite number of at least 0");
+      return userError(Twine("plan: ") + what + ": wanted a number from 0 to 1e30");
   if (Error error = at(checkAttrs(plan.options()), [] { return std::string("plan: options"); }))
     return error;
   if (Error error = checkSpaces(plan))

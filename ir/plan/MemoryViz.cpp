@@ -45,6 +45,7 @@ public:
 
 private:
   static constexpr uint64_t kSpaceDistance = uint64_t(1) << 40;
+  static constexpr double kLatest = 4e15; ///< microseconds: exact in the viewer, and a date
 
   bool lives(const plan::Buffer &b, int space) const {
     return int(b.space()) == space && b.bytes() && (b.persistent() || b.first() < b.last());
@@ -201,7 +202,7 @@ private:
       pickle_.attribute("addr", address);
       pickle_.attribute("size", bytes);
       pickle_.attribute("stream", stream);
-      pickle_.attribute("time_us", uint64_t(times_[position]));
+      pickle_.attribute("time_us", uint64_t(std::min(times_[position], kLatest)));
       more();
     });
   }

@@ -121,7 +121,7 @@ TEST(Check, Bounds) {
       {"two programs of one name", [](plan::Plan &p) { p.mutable_programs(1)->set_name("train"); },
        "plan: programs: got 'train train eval', wanted 'train update eval'"},
       {"cost that is no number", [](plan::Plan &p) { command(p, 0, 1).set_flops(1.0 / 0.0); },
-       "cost: wanted finite numbers"},
+       "cost: wanted numbers from 0 to 1e30"},
   };
   expectRefused(smallPlan, list);
 }
