@@ -4,6 +4,7 @@
 #include "ir/plan/Peak.h"
 #include "ir/plan/map/Curve.h"
 #include "ir/plan/map/Parts.h"
+#include "ir/plan/map/Pile.h"
 #include "ir/plan/map/Story.h"
 #include "tests/plan/RankPlan.h"
 #include "llvm/ADT/StringExtras.h"
@@ -171,6 +172,53 @@ TEST(Map, TheStoryAddsUpAndFoldsLayers) {
     EXPECT_EQ(sum, story.bytes);
     EXPECT_EQ(buffers, findPeak(p, 0).buffers.size());
   }
+}
+
+TEST(Map, ThePileIsThePeakInPieces) {
+  for (const plan::Plan &plan : somePlans()) {
+    map::Scene scene(plan, 0);
+    std::vector<map::Piece> pieces = map::pileOf(scene);
+    std::array<uint64_t, map::kKinds> bytes{};
+    uint64_t height = 0;
+    for (const map::Piece &piece : pieces) {
+      EXPECT_EQ(piece.begin, height);
+      EXPECT_LT(piece.begin, piece.end);
+      bytes[piece.kind] += piece.end - piece.begin;
+      height = piece.end;
+    }
+    EXPECT_EQ(height, plan.spaces(0).lower_bound());
+    auto peak =
+        llvm::max_element(scene.curve, [](auto &a, auto &b) { return a.total() < b.total(); });
+    EXPECT_EQ(bytes, peak->bytes);
+  }
+}
+
+TEST(Map, ThinPiecesShareALine) {
+  auto piece = [](uint64_t begin, uint64_t end, const char *name) {
+    return map::Piece{begin, end, name, plan::ACTIVATION, false};
+  };
+  // Three thin layers, a thick one, three that stay too thin for a line of their own.
+  std::vector<map::Piece> pieces = {
+      piece(0, 5, "enc.0"),   piece(5, 10, "enc.1"), piece(10, 15, "enc.2"), piece(15, 45, "enc.3"),
+      piece(45, 49, "dec.0"), piece(49, 53, "norm"), piece(53, 57, "dec.1")};
+  std::vector<ArrayRef<map::Piece>> lines = map::linesOf(
+      pieces, [](uint64_t height) { return 100.0 - double(height); }, 10);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(map::describe(lines[0]), "15 B  enc");
+  EXPECT_EQ(map::describe(lines[1]), "30 B  enc.3");
+  EXPECT_EQ(map::describe(lines[2]), "12 B  dec, norm");
+}
+
+TEST(Map, LongNamesLoseTheirBeginningsWhileTheyStayApart) {
+  auto text = [](const char *a, const char *b) {
+    return map::describe(
+        {{0, 10, a, plan::ACTIVATION, false}, {10, 20, b, plan::ACTIVATION, false}});
+  };
+  EXPECT_EQ(text("encoder.block", "decoder.block"), "20 B  encoder.block, decoder.block");
+  EXPECT_EQ(text("model.long_prefix.query", "model.long_prefix.key"),
+            "20 B  query, key");
+  EXPECT_EQ(text("a_long_encoder.block", "a_long_decoder.block"),
+            "20 B  a_long_encode.._decoder.block");
 }
 
 /// The small plan with everything in names that a file format could trip over.

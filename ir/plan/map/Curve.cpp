@@ -39,40 +39,42 @@ std::vector<Live> liveCurve(const plan::Plan &plan, uint32_t space) {
 }
 
 AddressAxis::AddressAxis(const plan::Plan &plan, uint32_t space) {
-  uint64_t all = plan.spaces(int(space)).bytes();
-  std::vector<std::pair<uint64_t, uint64_t>> always; // [begin, end)
+  std::vector<std::pair<uint64_t, uint64_t>> always;
   for (const plan::Buffer &b : plan.buffers())
     if (b.space() == space && b.persistent() && b.bytes())
-      always.push_back({b.offset(), std::min(all, b.offset() + alignedBytes(b))});
-  llvm::sort(always);
-  // Persistent buffers do not overlap; neighbours become one.
+      always.push_back({b.offset(), b.offset() + alignedBytes(b)});
+  llvm::sort(always); // they do not overlap
   std::vector<std::pair<uint64_t, uint64_t>> runs;
-  uint64_t covered = 0;
-  for (auto range : always) {
-    covered += range.second - range.first;
+  for (auto range : always)
     if (!runs.empty() && runs.back().second == range.first)
       runs.back().second = range.second;
     else
       runs.push_back(range);
-  }
+  build(runs, plan.spaces(int(space)).bytes());
+}
+
+void AddressAxis::build(ArrayRef<std::pair<uint64_t, uint64_t>> kept, uint64_t all) {
+  uint64_t covered = 0;
+  for (auto [begin, end] : kept)
+    covered += end - begin;
   points_.push_back({0, 0});
-  double share = all ? double(covered) / double(all) : 0;
-  if (share > kAlwaysShare && covered < all) {
-    double inside = kAlwaysShare / double(covered),
-           outside = (1 - kAlwaysShare) / double(all - covered);
-    auto extend = [&](uint64_t to, double scale) {
-      if (to > points_.back().address)
-        points_.push_back({to, points_.back().at + double(to - points_.back().address) * scale});
-    };
-    for (auto [begin, end] : runs) {
-      extend(begin, outside);
-      extend(end, inside);
-    }
-    extend(all, outside);
-    points_.back().at = 1;
-  } else {
+  if (covered >= all || double(covered) <= kAlwaysShare * double(all)) {
     points_.push_back({std::max<uint64_t>(all, 1), 1});
+    return;
   }
+  double inside = kAlwaysShare / double(covered);
+  double outside = (1 - kAlwaysShare) / double(all - covered);
+  auto extend = [&](uint64_t to, double scale) {
+    uint64_t from = points_.back().address;
+    if (to > from)
+      points_.push_back({to, points_.back().at + double(to - from) * scale});
+  };
+  for (auto [begin, end] : kept) {
+    extend(begin, outside);
+    extend(end, inside);
+  }
+  extend(all, outside);
+  points_.back().at = 1;
 }
 
 double AddressAxis::operator()(uint64_t address) const {

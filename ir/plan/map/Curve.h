@@ -27,6 +27,8 @@ class AddressAxis {
 public:
   static constexpr double kAlwaysShare = 0.25;
   AddressAxis(const plan::Plan &plan, uint32_t space);
+  /// Of `all` bytes, the first `kept` being persistent.
+  AddressAxis(uint64_t kept, uint64_t all) { build({{0, kept}}, all); }
   double operator()(uint64_t address) const;
   struct Point {
     uint64_t address;
@@ -36,6 +38,8 @@ public:
   bool isLinear() const { return points_.size() == 2; }
 
 private:
+  /// `kept`: ranges [begin, end) of what is persistent, in order, apart from each other.
+  void build(llvm::ArrayRef<std::pair<uint64_t, uint64_t>> kept, uint64_t all);
   std::vector<Point> points_;
 };
 

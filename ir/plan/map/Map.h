@@ -6,9 +6,9 @@
 
 namespace shardc {
 
-/// A picture for reports: what the peak is made of, live bytes by kind, the map of each space with
-/// a cut through it at the peak. What is smaller than half a pixel is left out. At most a few
-/// hundred KB.
+/// A picture for reports: what the peak is made of, live bytes by kind, the map of each space, what
+/// lives at the peak by layer. What is smaller than half a pixel is left out. At most a few hundred
+/// KB.
 void printMapSvg(const plan::Plan &plan, llvm::raw_ostream &os);
 
 /// The same to look around in: one page that needs nothing else, with zoom, search, and what lives

@@ -107,7 +107,7 @@ private:
       g.group.total += alignedBytes(b);
       g.byPart[part] += alignedBytes(b);
       ++g.group.buffers;
-      if (inUse_[index] && !b.persistent())
+      if (inUse_[index] && !b.persistent() && b.kind() != plan::WORKSPACE)
         g.group.operands.push_back(printable(b.name()));
       if (number) {
         g.least = std::min(g.least, *number);
@@ -130,7 +130,7 @@ private:
   }
 
   std::string summary(const Peak &peak, ArrayRef<PeakGroup> groups) const {
-    constexpr double kWorthSaying = 0.02;
+    constexpr double kWorthSaying = 0.03;
     std::map<std::string, uint64_t> byReason;
     for (const PeakGroup &group : groups)
       byReason[group.why] += group.total;

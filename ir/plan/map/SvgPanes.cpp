@@ -3,6 +3,7 @@
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
 #include "ir/plan/map/Colors.h"
+#include "ir/plan/map/Pile.h"
 #include "ir/plan/map/SvgPicture.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
@@ -11,9 +12,6 @@ using namespace llvm;
 
 namespace shardc::map {
 namespace {
-
-/// "decoder.block" of "decoder.block.23".
-std::string stem(StringRef name) { return name.rtrim("0123456789").rtrim("./_").str(); }
 
 double snapped(double pixel) { return std::round(2 * pixel) / 2; }
 
@@ -60,10 +58,10 @@ public:
     svg_.text(kLeft - 6, height(uint64_t(most)) + 4, bytesText(uint64_t(most)), "s g",
               SvgWriter::End);
     svg_.text(kLeft - 6, bottom, "0", "s g", SvgWriter::End);
-    svg_.text(kCut, height(uint64_t(most)) + 4, "arena: " + bytesText(uint64_t(most)), "s");
-    svg_.text(kCut, y + 30, "live bytes, by kind", "s g");
+    svg_.text(kPile, height(uint64_t(most)) + 4, "arena: " + bytesText(uint64_t(most)), "s");
+    svg_.text(kPile, y + 30, "live bytes, by kind", "s g");
     if (!scene_.space().method().empty())
-      svg_.text(kCut, y + 46, "packed by: " + shortened(printable(scene_.space().method()), 30),
+      svg_.text(kPile, y + 46, "packed by: " + shortened(printable(scene_.space().method()), 30),
                 "s g");
     double x = middle(scene_.story.position);
     svg_.text(x, y - 6, "peak " + bytesText(scene_.story.bytes), "s b r",
@@ -106,10 +104,10 @@ public:
           });
     strip(
         [&](const Band &b) {
-          return std::tuple(b.program, b.phase, stem(scene_.parts.names[b.part]));
+          return std::tuple(b.program, b.phase, stemOf(scene_.parts.names[b.part]));
         },
         [&](const Band &b) {
-          std::string name = stem(scene_.parts.names[b.part]);
+          std::string name = stemOf(scene_.parts.names[b.part]);
           return std::vector{name, StringRef(name).rsplit('.').second.str()};
         },
         [](const Band &b) { return "#e9edf0"; });
@@ -120,8 +118,8 @@ public:
           },
           [](const Band &b) { return b.part % 2 ? "#cdd5dc" : "#dfe5ea"; });
     const Band &band = bandAt(scene_.bands, scene_.story.position);
-    svg_.text(kCut, y - 2 * kStrip - 5, phaseName(scene_.plan, band).str() + " of", "s r");
-    svg_.text(kCut, y - kStrip - 3, shortened(scene_.story.part, 36), "s b r");
+    svg_.text(kPile, y - 2 * kStrip - 5, phaseName(scene_.plan, band).str() + " of", "s r");
+    svg_.text(kPile, y - kStrip - 3, shortened(scene_.story.part, 36), "s b r");
     return y + 8;
   }
 
@@ -164,108 +162,34 @@ public:
     svg_.line(x, top, x, bottom, kRed, /*dashed=*/true);
   }
 
-  /// A cut through the map at the peak, and what its pieces belong to; thin neighbours share a
-  /// line.
-  void cut(double y) {
-    auto level = [&](uint64_t address) { return y + kMapHeight * (1 - scene_.axis(address)); };
-    auto isThin = [&](const Piece &piece) { return level(piece.begin) - level(piece.end) < kLine; };
-    svg_.rect({kCut, y, kCutWidth, kMapHeight}, kFree);
-    std::vector<Piece> pieces = piecesOfCut();
-    for (size_t i = 0, end; i < pieces.size(); i = end) {
-      end = i + 1;
-      while (isThin(pieces[i]) && end < pieces.size() && isThin(pieces[end]))
-        ++end;
-      auto run = ArrayRef(pieces).slice(i, end - i);
+  /// What lives at the peak, by layer, with names; thin neighbours share a line.
+  void pile(double y) {
+    std::vector<Piece> pieces = pileOf(scene_);
+    uint64_t kept = 0, all = pieces.empty() ? 0 : pieces.back().end;
+    for (uint32_t b : findPeak(scene_.plan, scene_.index).buffers)
+      kept +=
+          scene_.plan.buffers(int(b)).persistent() ? alignedBytes(scene_.plan.buffers(int(b))) : 0;
+    // What is kept is drawn as low as in the map.
+    AddressAxis axis(kept, all);
+    auto level = [&](uint64_t bytes) { return y + kMapHeight * (1 - axis(bytes)); };
+    for (ArrayRef<Piece> run : linesOf(pieces, level, kLine)) {
       for (const Piece &piece : run) {
         double y0 = snapped(level(piece.end)), y1 = snapped(level(piece.begin));
         const KindColor &kind = colorOf(piece.kind);
         if (y0 < y1)
-          svg_.rect({kCut, y0, kCutWidth, y1 - y0}, piece.shaded ? kind.shade : kind.color);
+          svg_.rect({kPile, y0, kPileWidth, y1 - y0}, piece.shaded ? kind.shade : kind.color);
       }
-      double top = level(run.back().end), bottom = level(run.front().begin), x = kCut + kCutWidth;
+      double top = level(run.back().end), bottom = level(run.front().begin);
+      double x = kPile + kPileWidth;
       if (bottom - top < kLine)
         continue;
       svg_.line(x + 3, top + 1, x + 3, bottom - 1, kGrid);
       svg_.text(x + 7, (top + bottom) / 2 + 4, describe(run), "s");
     }
-    svg_.text(kCut, y + kMapHeight + 16, "the map at the peak", "s r");
+    svg_.text(kPile, y + kMapHeight + 16, "what lives at the peak, by layer", "s r");
   }
 
 private:
-  struct Piece {
-    uint64_t begin, end;
-    std::string name;
-    plan::BufferKind kind;
-    bool shaded;
-  };
-
-  /// "encoder.layer, decoder.layer": names in a row; where they are too long, without how they
-  /// begin.
-  static std::string fitting(std::vector<std::string> names) {
-    constexpr unsigned kColumns = 27;
-    for (bool cut = true; cut && columnsOf(join(names, ", ")) > kColumns;) {
-      cut = false;
-      for (std::string &name : names)
-        if (auto [head, tail] = StringRef(name).split('.'); !tail.empty()) {
-          name = tail.str();
-          cut = true;
-        }
-    }
-    return shortened(join(names, ", "), kColumns);
-  }
-
-  /// "1.66 GiB  encoder.block, decoder.block": layers of one stem together; what is less than a
-  /// twentieth goes without saying.
-  static std::string describe(ArrayRef<Piece> run) {
-    struct Share {
-      std::string stem, name;
-      uint64_t bytes;
-    };
-    std::vector<Share> shares;
-    uint64_t bytes = 0;
-    for (const Piece &piece : run) {
-      uint64_t size = piece.end - piece.begin;
-      bytes += size;
-      std::string key = stem(piece.name);
-      auto known = find_if(shares, [&](const Share &share) { return share.stem == key; });
-      if (known == shares.end()) {
-        shares.push_back({key, piece.name, size});
-        continue;
-      }
-      known->bytes += size;
-      if (known->name != piece.name)
-        known->name = key;
-    }
-    std::vector<std::string> names;
-    for (const Share &share : shares)
-      if (share.bytes * 20 >= bytes)
-        names.push_back(share.name);
-    return bytesText(bytes) + "  " + fitting(names);
-  }
-
-  /// What lives at the peak by address; neighbours of one part and kind together, of one kind where
-  /// they are persistent.
-  std::vector<Piece> piecesOfCut() const {
-    std::vector<Piece> pieces;
-    std::vector<uint32_t> order = findPeak(scene_.plan, scene_.index).buffers;
-    llvm::sort(order, [&](uint32_t a, uint32_t b) {
-      return std::pair(scene_.plan.buffers(int(a)).offset(), a) <
-             std::pair(scene_.plan.buffers(int(b)).offset(), b);
-    });
-    for (uint32_t index : order) {
-      const plan::Buffer &b = scene_.plan.buffers(int(index));
-      uint32_t part = scene_.parts.ofBuffer[index];
-      std::string name = b.persistent() ? colorOf(b.kind()).label : scene_.parts.names[part];
-      uint64_t end = b.offset() + alignedBytes(b);
-      if (!pieces.empty() && pieces.back().name == name && pieces.back().kind == b.kind() &&
-          pieces.back().end == b.offset())
-        pieces.back().end = end;
-      else
-        pieces.push_back({b.offset(), end, name, b.kind(), !b.persistent() && part % 2 == 1});
-    }
-    return pieces;
-  }
-
   /// Where regions begin, and their names where there is room.
   template <typename Level> void regions(Level level) {
     for (const plan::Region &r : scene_.space().regions()) {
@@ -312,7 +236,7 @@ double drawPanes(const Scene &scene, SvgWriter &svg, double y) {
   panes.curve(y);
   double top = panes.strips(y + kCurveHeight + 2);
   panes.map(top);
-  panes.cut(top);
+  panes.pile(top);
   panes.mark(y, top + kMapHeight);
   return top + kMapHeight + 44;
 }

@@ -7,15 +7,15 @@
 
 namespace shardc::map {
 
-constexpr double kWidth = 1200, kLeft = 64, kMapWidth = 900, kCut = kLeft + kMapWidth + 8,
-                 kCutWidth = 18;
+constexpr double kWidth = 1200, kLeft = 64, kMapWidth = 890, kPile = kLeft + kMapWidth + 8,
+                 kPileWidth = 18;
 constexpr double kCurveHeight = 130, kStrip = 17, kMapHeight = 510, kRow = 20;
 constexpr const char *kRed = "#b3001b", *kFree = "#f1f3f5", *kGrid = "#c9ced3", *kInk = "#20262c";
 
 /// Title, the table of what lives at the peak and why, and the legend; returns where the panes may
 /// begin.
 double drawWords(const Scene &scene, SvgWriter &svg, double y);
-/// Live bytes over time; strips that say what computes; the map; a cut through it at the peak.
+/// Live bytes over time; strips that say what computes; the map; what lives at the peak, by layer.
 /// Returns where they end.
 double drawPanes(const Scene &scene, SvgWriter &svg, double y);
 

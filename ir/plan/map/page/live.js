@@ -59,19 +59,37 @@ function liveAt(space, position) {
   };
 }
 
-/** The buffers by address; neighbours of one part and kind are one piece, of one kind where they are kept from step to step. */
-function piecesOf(list) {
+/** What lives as one pile, from the bottom up: what is kept by kind, then the rest by kind and layer. {kept, all, pieces}, in bytes. */
+function pileOf(list) {
+  const rank = b => (buffers.always[b] ? 0 : kinds.length) + buffers.kind[b], part = b => buffers.always[b] ? 0 : buffers.part[b];
   const pieces = [];
-  for (const b of list.slice().sort((a, b) => buffers.offset[a] - buffers.offset[b] || a - b)) {
-    const always = buffers.always[b], part = buffers.part[b], kind = kinds[buffers.kind[b]];
-    const name = always ? kind.label : parts[part], color = !always && part % 2 ? kind.shade : kind.color;
-    const begin = buffers.offset[b], end = begin + alignedBytes(b), last = pieces[pieces.length - 1];
-    if (last && last.name === name && last.kind === kind && last.end === begin)
-      last.end = end;
-    else
-      pieces.push({begin, end, name, kind, stem: always ? name : stemOf(part), color});
+  let all = 0, kept = 0, before = -1;
+  for (const b of list.slice().sort((a, b) => rank(a) - rank(b) || part(a) - part(b) || a - b)) {
+    const always = buffers.always[b], kind = kinds[buffers.kind[b]], name = always ? kind.label : parts[buffers.part[b]];
+    if (before < 0 || rank(before) !== rank(b) || part(before) !== part(b))
+      pieces.push({begin: all, name, stem: always ? name : stemOf(buffers.part[b]),
+                   color: !always && buffers.part[b] % 2 ? kind.shade : kind.color});
+    all += alignedBytes(b);
+    kept += always ? alignedBytes(b) : 0;
+    pieces[pieces.length - 1].end = all;
+    before = b;
   }
-  return pieces;
+  return {kept, all, pieces};
+}
+
+/** Runs of pieces that have room for a line of text: thin ones of one stem together, and what is too thin still. */
+function linesOf(pieces, level, line) {
+  const isThin = run => level(run[0].begin) - level(run[run.length - 1].end) < line;
+  const join = (runs, run, joins) => {
+    const last = runs[runs.length - 1];
+    if (last && isThin(run) && joins(last))
+      last.push(...run);
+    else
+      runs.push(run);
+    return runs;
+  };
+  const ofStem = pieces.reduce((runs, piece) => join(runs, [piece], last => last[0].stem === piece.stem && isThin(last.slice(-1))), []);
+  return ofStem.reduce((runs, run) => join(runs, run, isThin), []);
 }
 
 /** "1.66 GiB  encoder.block, decoder.block": layers of one stem together; what is less than a twentieth goes without saying. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The picture: live bytes over time, strips that say what computes, the map, and a cut through it at the chosen moment.
-const kLeft = 74, kRight = 214, kTop = 20, kCurve = 120, kStrip = 17, kGap = 8, kBottom = 24, kCutWidth = 18;
+// The picture: live bytes over time, strips that say what computes, the map, and what lives at the chosen moment.
+const kLeft = 74, kRight = 214, kTop = 20, kCurve = 120, kStrip = 17, kGap = 8, kBottom = 24, kPileWidth = 18;
 const kRed = "#b3001b", kInk = "#20262c", kGrey = "#66707a", kFree = "#f1f3f5";
 
 class Panes {
@@ -34,7 +34,7 @@ class Panes {
     this.drawStrips(width);
     this.drawNames(width, top, height);
     this.drawScale(width, top, height);
-    this.drawCut(look, top, height);
+    this.drawPile(look, top, height);
     this.drawMoment(look, width, top, height);
   }
 
@@ -187,30 +187,27 @@ class Panes {
     this.text("addresses \u2191   commands \u2192", kLeft, top + height + 22, {color: kGrey});
   }
 
-  /** What the map has at the chosen moment, by address; thin neighbours share a line. */
-  drawCut(look, top, height) {
-    const {view, context: c} = this, x = kLeft + this.layout().width + 8, kLine = 11;
-    const level = address => Math.min(top + height, Math.max(top,
-      top + (view.y1 - view.heightOf(address)) / (view.y1 - view.y0) * height));
-    const isThin = piece => level(piece.begin) - level(piece.end) < kLine;
-    c.fillStyle = kFree;
-    c.fillRect(x, top, kCutWidth, height);
-    const pieces = piecesOf(look.live.buffers).filter(piece => level(piece.end) < level(piece.begin)); // in sight
-    for (let i = 0, end; i < pieces.length; i = end) {
-      for (end = i + 1; isThin(pieces[i]) && end < pieces.length && isThin(pieces[end]);)
-        ++end;
-      for (const piece of pieces.slice(i, end)) {
+  /** What lives at the chosen moment, by layer, with names; thin neighbours share a line. What is kept is drawn lower than it is. */
+  drawPile(look, top, height) {
+    const {context: c} = this, x = kLeft + this.layout().width + 8, kLine = 11, kKeptShare = 0.25;
+    const {kept, all, pieces} = pileOf(look.live.buffers);
+    const share = kept < all ? Math.min(kKeptShare, kept / all) : 1;
+    const level = bytes => top + height * (1 - (bytes < kept ? share * bytes / kept :
+      share + (1 - share) * (bytes - kept) / Math.max(1, all - kept)));
+    for (const run of linesOf(pieces, level, kLine)) {
+      for (const piece of run) {
         c.fillStyle = piece.color;
-        c.fillRect(x, level(piece.end), kCutWidth, level(piece.begin) - level(piece.end));
+        c.fillRect(x, level(piece.end), kPileWidth, level(piece.begin) - level(piece.end));
       }
-      const over = level(pieces[end - 1].end), under = level(pieces[i].begin);
+      const over = level(run[run.length - 1].end), under = level(run[0].begin);
       if (under - over < kLine)
         continue;
       c.fillStyle = "#c9ced3";
-      c.fillRect(x + kCutWidth + 3, over + 1, 1, under - over - 2);
-      this.text(this.fitting(describe(pieces.slice(i, end)), kRight - kCutWidth - 20), x + kCutWidth + 8, (over + under) / 2 + 4);
+      c.fillRect(x + kPileWidth + 3, over + 1, 1, under - over - 2);
+      const words = this.fitting(describe(run), kRight - kPileWidth - 20);
+      this.text(words, x + kPileWidth + 8, (over + under) / 2 + 4);
     }
-    this.text(`the map at command ${look.position}`, x, top + height + 12, {color: kRed});
+    this.text(`what lives at command ${look.position}, by layer`, x, top + height + 12, {color: kRed});
   }
 
   /** The line of the chosen moment through all panes, and the mark of the peak. */
