@@ -15,6 +15,7 @@
 #include "tools/train/Spawn.h"
 #include "tools/train/Startup.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 #include <thread>
@@ -156,8 +157,10 @@ llvm::Error Job::warmUp(Trainer &trainer, Communicator &communicator, bool isFir
     return error;
   if (isFirst) {
     MemoryUse use = memoryUse(plan, launch ? 1 : communicator.size());
-    if (communicator.rank() == 0)
+    if (communicator.rank() == 0) {
       notes() << describe(use) << '\n';
+      details() << "  beside it, more exactly: " << llvm::format("%.1f MiB\n", double(use.beside) / (1 << 20));
+    }
     if (llvm::Error error = checkMemory(plan, flags.memory, use))
       return error;
   }
