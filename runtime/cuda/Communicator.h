@@ -29,7 +29,7 @@ public:
   virtual cudaError_t allocate(void **memory, uint64_t bytes) { return cudaMalloc(memory, bytes); }
   virtual void free(void *memory) { cudaFree(memory); }
 
-  /// Once, by all ranks, when each is ready to run the plan; before any call.
+  /// Once, by all ranks, when each is ready to run the plan; before any call. What the first memory begins with is alike on all ranks.
   virtual llvm::Error connect() { return llvm::Error::success(); }
   /// After the last call, when no graph holds one any more, and before memory is freed.
   virtual void disconnect() {}
