@@ -258,7 +258,7 @@ TEST(CheckRanks, Programs) {
        },
        "outputs loss_sum and loss_count of train: share memory"},
       {"exposed time that is no number", make<2, 0>, [](plan::Plan &p) { p.set_exposed_ms(-1); },
-       "plan: exposed_ms: wanted a finite number"},
+       "plan: exposed_ms: wanted a number from 0 to 1e30"},
   });
 }
 
