@@ -116,7 +116,7 @@ class Budgets(unittest.TestCase):
                 refused += 1
                 self.assertLess(budget, FLOOR + arena, "refused, though the plan without a budget fits")
                 changes = self.check_error(r.stderr, bound, budget)
-                for change in changes if i % 20 == 4 else []: # they do fit
+                for change in changes if i % 12 == 4 else []: # they do fit
                     tried += 1
                     words = change.split()
                     batch = [w for w in words if w.startswith("batch=")]
