@@ -3,6 +3,7 @@
 Ctrl-C, flags. TrainTest.py BIN. What the numbers must be is the business of tests/golden."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -135,6 +136,13 @@ class Train(unittest.TestCase):
 
     def test_quiet_is_quiet(self):
         self.assertEqual(self.train("--quiet").stderr, "")
+
+    def test_verbose_says_when_each_part_of_the_start_was_done(self):
+        done = re.findall(r"^ *(\d+\.\d\d) s  (.*)$", self.train("-v").stderr, re.MULTILINE)
+        self.assertEqual([what for _, what in done], ["plan, data and weights found", "weights filled", "ready for the first step"])
+        seconds = [float(s) for s, _ in done]
+        self.assertEqual(seconds, sorted(seconds))
+        self.assertNotIn("weights filled", self.train().stderr)
 
     def test_clipping_by_norm_is_on_unless_switched_off(self):
         sgd = self.path("sgd.plan")
