@@ -13,16 +13,14 @@ namespace shardc {
 template <typename T> static void draw(T *data, int64_t first, int64_t count, double deviation, uint64_t key) {
   constexpr int64_t kGrain = 1 << 14;
   host::parallelFor(count, kGrain, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = first + begin; i < first + end; ++i) {
-      int64_t pair = i & ~int64_t(1);
+    for (int64_t pair = (first + begin) & ~int64_t(1); pair < first + end; pair += 2) {
       double u = double((mix(key + pair) >> 11) + 1) * 0x1p-53, v = double(mix(key + pair + 1) >> 11) * 0x1p-53;
       double radius = deviation * std::sqrt(-2 * std::log(u)), angle = 2 * std::numbers::pi * v;
-      if (i == pair)
-        data[i - first] = T(radius * std::cos(angle));
-      if (i == pair && i + 1 < first + end)
-        ++i;
-      if (i != pair)
-        data[i - first] = T(radius * std::sin(angle));
+      double even = radius * std::cos(angle), odd = radius * std::sin(angle); // at once: one call of the library
+      if (pair >= first + begin)
+        data[pair - first] = T(even);
+      if (pair + 1 < first + end)
+        data[pair + 1 - first] = T(odd);
     }
   });
 }
