@@ -2,7 +2,7 @@
 // One kernel call in several precisions: on the host in f64, on the device in what is asked for.
 #pragma once
 
-#include "tests/cuda/OnDevice.h"
+#include "tests/cuda/RunCommand.h"
 
 namespace shardc::test {
 
@@ -22,15 +22,19 @@ struct CallResult {
 /// In texts of attributes, STORED stands for the storage type, WIDE for the type that it is computed in.
 struct Call {
   std::string kernel;
-  std::vector<plan::Attr> attrs;
+  Attrs attrs;
   std::vector<CallOperand> in;
   std::vector<CallResult> out;
   std::vector<std::pair<unsigned, unsigned>> inPlace = {}; ///< result, operand that it takes the memory of
 
-  Call &with(llvm::StringRef name, int64_t value);
-  Call &with(llvm::StringRef name, double value);
-  Call &with(llvm::StringRef name, llvm::StringRef value);
-  Call &with(llvm::StringRef name, llvm::ArrayRef<int64_t> value);
+  Call &with(llvm::StringRef name, int64_t value) { return set(name, value); }
+  Call &with(llvm::StringRef name, double value) { return set(name, value); }
+  Call &with(llvm::StringRef name, llvm::StringRef value) { return set(name, value.str()); }
+  Call &with(llvm::StringRef name, llvm::ArrayRef<int64_t> value) { return set(name, Ints(value)); }
+  Call &set(llvm::StringRef name, Attr value) {
+    attrs.set(name, std::move(value));
+    return *this;
+  }
 };
 
 /// Normal numbers, the same for the same seed; each is exact in bf16 and in f16.

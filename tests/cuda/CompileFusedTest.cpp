@@ -203,6 +203,6 @@ INSTANTIATE_TEST_SUITE_P(
                         ModelCase{"tiny-t5/ts17-loss-dropout.onnx", {{"batch", 2}, {"src", 12}, {"tgt", 8}}},
                         ModelCase{"tiny-deberta/ts17-logits.onnx", {{"batch", 2}, {"src", 12}}},
                         ModelCase{"tiny-bert-init/ts17-logits.onnx", {{"batch", 2}, {"src", 12}}}),
-        testing::Values(Precision::Fp32, Precision::Bf16)));
+        testing::Values(Precision::Fp32, Precision::Bf16, Precision::Fp16)));
 
 } // namespace

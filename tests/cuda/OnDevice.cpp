@@ -2,7 +2,6 @@
 #include "tests/cuda/OnDevice.h"
 #include "ir/ops/Reference.h"
 #include "ir/plan/Scalars.h"
-#include "runtime/cuda/Kernel.h"
 #include "runtime/host/Fault.h"
 #include <cstring>
 
@@ -28,6 +27,21 @@ DeviceMemory::DeviceMemory(const void *from, size_t bytes) : bytes_(bytes) {
 }
 DeviceMemory::~DeviceMemory() { cudaFree(data_); }
 void DeviceMemory::get(void *to) const { EXPECT_EQ(cudaMemcpy(to, data_, bytes_, cudaMemcpyDefault), cudaSuccess); }
+
+llvm::Error launchAndWait(cuda::Kernel &kernel) {
+  cuda::Device &device = *sharedDevice();
+  cudaStream_t stream;
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  llvm::Error error = kernel.launch(stream);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  cudaStreamDestroy(stream);
+  cuda::FaultRecord fault;
+  EXPECT_EQ(cudaMemcpy(&fault, device.fault(), sizeof fault, cudaMemcpyDefault), cudaSuccess);
+  EXPECT_EQ(cudaMemset(device.fault(), 0, sizeof fault), cudaSuccess);
+  if (!error && fault.raised)
+    return llvm::createStringError("%s", device.message(fault).c_str());
+  return error;
+}
 
 namespace {
 
@@ -59,10 +73,8 @@ private:
   std::vector<std::pair<KernelMemory *, std::unique_ptr<DeviceMemory>>> blocks_;
 };
 
-} // namespace
-
+/// Runs a prepared kernel once on device memory, and brings results back.
 llvm::Error launchOnDevice(PreparedKernel &prepared, llvm::ArrayRef<double> scalars) {
-  cuda::Device &device = *sharedDevice();
   host::Fault unused;
   DeviceMemory deviceScalars(scalars.data(), scalars.size() * sizeof(double));
   Moved moved(prepared);
@@ -71,24 +83,13 @@ llvm::Error launchOnDevice(PreparedKernel &prepared, llvm::ArrayRef<double> scal
   cuda::Bind bind = cuda::findKernel(prepared.command.kernel());
   if (!bind)
     return llvm::createStringError("no CUDA kernel '%s'", prepared.command.kernel().c_str());
-  auto kernel = bind(prepared.binding, device);
+  auto kernel = bind(prepared.binding, *sharedDevice());
   if (!kernel)
     return kernel.takeError();
-  cudaStream_t stream;
-  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  llvm::Error error = (*kernel)->launch(stream);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  cudaStreamDestroy(stream);
-  cuda::FaultRecord fault;
-  EXPECT_EQ(cudaMemcpy(&fault, device.fault(), sizeof fault, cudaMemcpyDefault), cudaSuccess);
-  EXPECT_EQ(cudaMemset(device.fault(), 0, sizeof fault), cudaSuccess);
+  llvm::Error error = launchAndWait(**kernel);
   moved.back();
-  if (!error && fault.raised)
-    return llvm::createStringError("%s", device.message(fault).c_str());
   return error;
 }
-
-namespace {
 
 bool sameBits(const Tensor &a, const Tensor &b) {
   return std::memcmp(a.bytes(), b.bytes(), a.numElements() * byteSize(a.dtype())) == 0;

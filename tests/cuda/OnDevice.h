@@ -2,7 +2,7 @@
 // The device that tests share, and one op on it.
 #pragma once
 
-#include "runtime/cuda/Device.h"
+#include "runtime/cuda/Kernel.h"
 #include "tests/ops/PrepareKernel.h"
 #include "gtest/gtest.h"
 
@@ -30,8 +30,8 @@ private:
   size_t bytes_;
 };
 
-/// Runs a prepared kernel once on device memory, and brings results back. An error if it raised a fault.
-llvm::Error launchOnDevice(PreparedKernel &prepared, llvm::ArrayRef<double> scalars);
+/// Launches a kernel of the shared device once, on a stream of its own, and waits. An error if it raised a fault.
+llvm::Error launchAndWait(cuda::Kernel &kernel);
 
 /// Runs an op by its CUDA kernel, pointwise ones as a fused group of one, on memory as prepareKernel lays it out. Twice, and an
 /// error if the two results differ in a bit, or if the kernel raised a fault. Ops without a kernel run by the reference.

@@ -22,6 +22,8 @@ plan::Command commandOf(const TestCommand &test) {
       attr.set_f(*f);
     else if (auto *text = std::get_if<std::string>(&value))
       attr.set_s(*text);
+    else if (auto *ints = std::get_if<Ints>(&value))
+      attr.mutable_ints()->mutable_v()->Assign(ints->begin(), ints->end());
   }
   return command;
 }
@@ -59,19 +61,8 @@ llvm::Expected<Tensors> deviceOnce(const TestCommand &test) {
   auto command = DeviceCommand::bind(test);
   if (!command)
     return command.takeError();
-  cudaStream_t stream;
-  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  llvm::Error error = (*command)->launch(stream);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  cudaStreamDestroy(stream);
-  if (error)
+  if (llvm::Error error = launchAndWait((*command)->kernel()))
     return error;
-  cuda::Device &device = *sharedDevice();
-  cuda::FaultRecord fault;
-  EXPECT_EQ(cudaMemcpy(&fault, device.fault(), sizeof fault, cudaMemcpyDefault), cudaSuccess);
-  EXPECT_EQ(cudaMemset(device.fault(), 0, sizeof fault), cudaSuccess);
-  if (fault.raised)
-    return llvm::createStringError("%s", device.message(fault).c_str());
   return (*command)->results();
 }
 

@@ -36,6 +36,7 @@ class DeviceCommand {
 public:
   static llvm::Expected<std::unique_ptr<DeviceCommand>> bind(const TestCommand &test);
   llvm::Error launch(cudaStream_t stream) { return kernel_->launch(stream); }
+  cuda::Kernel &kernel() { return *kernel_; }
   /// What lies in the results now.
   llvm::SmallVector<Tensor, 1> results() const;
   int64_t bytes() const; ///< of operands and results, each once

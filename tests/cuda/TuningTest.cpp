@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file of algorithms without a device; every algorithm, and the choice among them, on one.
 #include "ir/ops/Reference.h"
+#include "runtime/comm/Local.h"
 #include "runtime/cuda/Tuner.h"
 #include "tests/cuda/RunCommand.h"
 #include "tests/runtime/TestFiles.h"
+#include <thread>
 
 using namespace shardc;
 using namespace shardc::test;
@@ -152,6 +154,38 @@ TEST_F(CudaTuning, theFileDecides) {
     EXPECT_TRUE(result == first);
   }
   EXPECT_FALSE(Tuning::read(path).empty());
+}
+
+// Rank 0 times and writes, and reads later; rank 1, whose own file cannot be read or written, is told.
+TEST_F(CudaTuning, ranksUseTheFileOfRank0) {
+  TemporaryFolder folder;
+  const std::string paths[2] = {folder.path("tuning.txt"), folder.path("tuning.txt/below")};
+  Tensor first;
+  for (int time = 0; time < 2; ++time) {
+    auto group = makeLocalGroup(2);
+    std::unique_ptr<cuda::LtProduct> products[2] = {product(), product()};
+    ASSERT_TRUE(products[0] && products[1]);
+    std::string errors[2];
+    unsigned timed[2];
+    auto rank = [&](int r) {
+      cuda::Tuner tuner(paths[r], *sharedDevice(), group[r].get());
+      tuner.add(*products[r], operands, scratch);
+      errors[r] = llvm::toString(tuner.settle());
+      timed[r] = tuner.timed();
+    };
+    std::thread other(rank, 1);
+    rank(0);
+    other.join();
+    EXPECT_EQ(errors[0], "");
+    EXPECT_EQ(errors[1], "");
+    EXPECT_EQ(timed[0], time == 0 ? 1u : 0u);
+    EXPECT_EQ(timed[1], 0u);
+    const Tensor results[2] = {run(*products[0]), run(*products[1])};
+    if (time == 0)
+      first = results[0];
+    for (const Tensor &result : results)
+      EXPECT_TRUE(result == first);
+  }
 }
 
 TEST_F(CudaTuning, withoutAFileNothingIsTimed) {
