@@ -70,8 +70,14 @@ Setting settingOf(const plan::Plan &plan) {
   return {int64_t(plan.batch()), plan.ranks(), plan.zero(), plan.accumulate()};
 }
 
-/// --memory, or what the machine has where that is known. For --batch max.
-Expected<uint64_t> budgetOf(const Flags &flags) {
+/// For --batch max: --memory, or what the machine has where that is known. Nothing else may say the batch.
+Expected<uint64_t> budgetOf(Compiler &compiler, const Flags &flags) {
+  auto batch = compiler.batch();
+  if (batch)
+    return userError("--batch: got max, and " + Twine(*batch) +
+                         " from --dim, --input-shape or the model, wanted one of them",
+                     "leave the batch out of --dim");
+  consumeError(batch.takeError()); // unbound as it should be; any other mistake shows again
   if (flags.compile.memory)
     return flags.compile.memory;
   auto machine = loadMachine(flags.compile.machine);
@@ -90,7 +96,7 @@ Expected<Compilation> compileWithinBudget(Compiler &compiler, const Flags &flags
   uint64_t budget = flags.compile.memory;
   auto plan = [&](const Setting &s) { return compiler.plan(s); };
   if (flags.largestBatch) {
-    auto found = budgetOf(flags);
+    auto found = budgetOf(compiler, flags);
     if (!found)
       return found.takeError();
     budget = *found;
@@ -126,7 +132,7 @@ Error printEstimates(Compiler &compiler, const Flags &flags, raw_ostream &os) {
   uint64_t budget = flags.compile.memory;
   int64_t batch = 1;
   if (flags.largestBatch) {
-    auto found = budgetOf(flags);
+    auto found = budgetOf(compiler, flags);
     if (!found)
       return found.takeError();
     budget = *found;

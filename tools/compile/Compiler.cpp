@@ -33,11 +33,11 @@ Error Compiler::import(std::optional<int64_t> instead) {
   options.batchInstead = batch;
   std::vector<std::string> importNotes;
   auto graph = importOnnx(*model_, options, &importNotes);
+  if (!graph)
+    return graph.takeError();
   if (!std::exchange(noted_, true))
     for (StringRef note : importNotes)
       notes() << "note: " << note << "\n";
-  if (!graph)
-    return graph.takeError();
   graph_ = std::move(*graph);
   batch_ = graph_->attrs.getInt("batch", 1);
   if (!batch)

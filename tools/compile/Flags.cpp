@@ -153,8 +153,11 @@ Expected<CompileOptions> compileOptions() {
 Error checkOutput() {
   if (emit != "ir" && emit != "plan" && emit != "plan-text")
     return userError("--emit: got '" + emit + "', wanted ir, plan or plan-text");
-  if (estimate && (!outputPath.empty() || emit.getNumOccurrences() || !debugFlags.options().stopAfter.empty()))
-    return userError("--estimate: makes no plan: got -o, --emit or --stop-after beside it, wanted neither");
+  DebugOptions debug = debugFlags.options();
+  bool looksInside = debug.timePasses || debug.verifyEach || !debug.printAfter.empty() || !debug.stopAfter.empty() ||
+                     !debug.dumpDir.empty() || !debug.reproducer.empty();
+  if (estimate && (!outputPath.empty() || emit.getNumOccurrences() || looksInside))
+    return userError("--estimate: makes no plan: got -o, --emit or a flag for looking inside, wanted none of them");
   if (!estimate && emit == "plan" && outputPath.empty() && debugFlags.options().stopAfter.empty())
     return userError("command line: -o: got none, wanted where the plan goes", "add -o model.plan");
   return Error::success();

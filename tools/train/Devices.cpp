@@ -78,7 +78,7 @@ static uint64_t deviceBytes(const plan::Plan &plan) {
 static llvm::Error doesNotFit(uint64_t budget, uint64_t arena, uint64_t beside, const char *what) {
   return userError("--memory: does not fit: got " + formatSize(budget) + ", wanted " + formatSize(arena + beside) + ": " +
                        formatSize(arena) + " for the plan, " + formatSize(beside) + " beside it" + what,
-                   "compile the plan for a smaller batch or with a higher --zero, or allow more", Exit::DoesNotFit);
+                   "compile it again with shardc --memory SIZE, which says what would fit", Exit::DoesNotFit);
 }
 
 llvm::Error checkMemory(const plan::Plan &plan, uint64_t budget) {
