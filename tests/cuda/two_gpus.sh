@@ -50,7 +50,7 @@ row golden "$python" tests/golden/golden.py "$bin" tests/models/tiny-* --device 
 calibrate() { "$bin/shardc-train" --calibrate "$out/$1.json" --ranks 2 && tr -d '\n' < "$out/$1.json"; }
 row calibrate calibrate machine
 row calibrate-without-windows env NCCL_WIN_ENABLE=0 NCCL_LOCAL_REGISTER=0 bash -c "$(declare -f calibrate); bin='$bin' out='$out'; calibrate unregistered"
-row calibrate-copy-engine env NCCL_CTA_POLICY=2 bash -c "$(declare -f calibrate); bin='$bin' out='$out'; calibrate copy-engine"
+row calibrate-kernels env NCCL_CTA_POLICY=0 bash -c "$(declare -f calibrate); bin='$bin' out='$out'; calibrate kernels"
 
 if [[ -n $shared ]]; then
   works=t5-large-64,deberta-v2-xlarge-40
@@ -61,7 +61,8 @@ if [[ -n $shared ]]; then
     row "bench-zero-$zero" bench --compile-flags "--zero $zero" "${modes[@]}"
   done
   row bench-own-machine bench --modes none --compile-flags "--machine $out/machine.json"
-  for setting in NCCL_WIN_ENABLE=0 NCCL_CTA_POLICY=2 NCCL_CTA_POLICY=1 NCCL_MAX_CTAS=8 NCCL_MAX_CTAS=16 NCCL_GRAPH_MIXING_SUPPORT=0; do
+  # Gathers by kernels; fewer and more multiprocessors for reductions. 4 would leave 128 to products, which have 128 blocks or multiples of it.
+  for setting in NCCL_WIN_ENABLE=0 NCCL_CTA_POLICY=0 NCCL_MAX_CTAS=2 NCCL_MAX_CTAS=4 NCCL_MAX_CTAS=8 NCCL_MIN_CTAS=32 NCCL_GRAPH_MIXING_SUPPORT=0; do
     export "${setting?}"
     row "bench-$setting" bench --modes none
     unset "${setting%%=*}"
