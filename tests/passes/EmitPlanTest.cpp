@@ -179,5 +179,75 @@ TEST(EmitPlan, GradientsAreBornInTheirBucket) {
           << plan.buffers(c.outputs(0).buffer()).name();
 }
 
+TEST(EmitPlan, WhatGoesRoundLivesThroughAllMicroSteps) {
+  CompileOptions options;
+  options.ranks = 2;
+  options.zero = 2;
+  options.accumulate = 3;
+  auto result = compile(model(), {}, options);
+  ASSERT_TRUE(bool(result)) << toString(result.takeError());
+  const plan::Plan &plan = *result->plan;
+  ASSERT_EQ(plan.programs(1).name(), "train_middle");
+  const uint64_t begin = plan.programs(0).commands_size(), end = begin + plan.programs(1).commands_size();
+  std::vector<bool> written(plan.buffers_size(), false);
+  unsigned carried = 0;
+  for (const plan::Command &c : plan.programs(1).commands()) {
+    for (const plan::Ref &ref : c.inputs()) {
+      const plan::Buffer &buffer = plan.buffers(ref.buffer());
+      if (ref.absent() || written[ref.buffer()] || buffer.persistent())
+        continue;
+      ++carried; // from the micro-step before: sums of gradients
+      EXPECT_LT(buffer.first(), begin) << buffer.name();
+      EXPECT_GT(buffer.last(), end) << buffer.name();
+    }
+    for (const plan::Ref &ref : c.outputs())
+      written[ref.buffer()] = written[ref.buffer()] || plan.buffers(ref.buffer()).first() >= begin;
+  }
+  EXPECT_GT(carried, 0u);
+}
+
+TEST(EmitPlan, RegionsSayWhatPersists) {
+  plan::Plan plan = compiled(Precision::Fp32);
+  ASSERT_EQ(plan.spaces_size(), 1);
+  uint64_t state = 0, bound = 0;
+  for (const plan::Buffer &buffer : plan.buffers())
+    if (buffer.persistent() && buffer.kind() == plan::OPTIMIZER_STATE)
+      state += (buffer.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  std::vector<std::string> names;
+  for (const plan::Region &region : plan.spaces(0).regions()) {
+    names.push_back(region.name());
+    bound += region.lower_bound();
+    if (region.name() == "optimizer state") {
+      EXPECT_EQ(region.bytes(), state);
+    }
+  }
+  // One packing of all that comes and goes: the bounds add up, so that no border costs anything.
+  EXPECT_EQ(bound, plan.spaces(0).lower_bound());
+  EXPECT_EQ(names, (std::vector<std::string>{"parameters", "optimizer state", "inputs, constants, scalars", "step"}));
+}
+
+TEST(EmitPlan, WorkspacesLiveDuringTheirCommands) {
+  CompileOptions options;
+  options.target = "cuda";
+  auto result = compile(model(), {}, options);
+  ASSERT_TRUE(bool(result)) << toString(result.takeError());
+  EXPECT_EQ(toString(checkPlan(*result->plan)), "");
+  uint64_t position = 0;
+  unsigned workspaces = 0;
+  for (const plan::Program &program : result->plan->programs())
+    for (const plan::Command &c : program.commands()) {
+      if (c.has_workspace()) {
+        const plan::Buffer &buffer = result->plan->buffers(c.workspace().buffer());
+        EXPECT_EQ(buffer.kind(), plan::WORKSPACE);
+        EXPECT_EQ(buffer.first(), position);
+        EXPECT_EQ(buffer.last(), position + 1);
+        EXPECT_EQ(buffer.bytes(), uint64_t(c.workspace().dims(0)));
+        ++workspaces;
+      }
+      ++position;
+    }
+  EXPECT_GT(workspaces, 0u);
+}
+
 } // namespace
 } // namespace shardc
