@@ -98,7 +98,7 @@ public:
     llvm::stable_sort(moves_, [](const Move &a, const Move &b) { return a.position < b.position; });
     shiftLives();
     insertCommands();
-    emit::layOut(plan_, offsets_, "moves");
+    emit::layOut(plan_, offsets_, "defragment");
   }
 
 private:

@@ -72,9 +72,10 @@ llvm::Expected<plan::Plan> emitPlan(llvm::ArrayRef<ProgramGraph> programs, const
     out.set_name(program.name);
     writers.emplace_back(sequence, storage, *machine, plan).write(out);
   }
-  storage.pack();
-  if (options.memory)
-    defragment(plan, options.memory - std::min(options.memory, machine->floorBytes), *machine);
+  const uint64_t capacity = options.memory - std::min(options.memory, machine->floorBytes);
+  storage.pack(capacity);
+  if (capacity)
+    defragment(plan, capacity, *machine);
 
   plan.set_scalars_buffer(storage.scalars());
   if (std::optional<uint32_t> scale = storage.state(zero::Role::LossScale, -1))

@@ -70,14 +70,21 @@ uint64_t persistentBytes(const plan::Plan &plan) {
   return bytes;
 }
 
-void packSpace(plan::Plan &plan) {
+void packSpace(plan::Plan &plan, uint64_t capacity) {
   Arena arena = arenaOf(plan);
   PackResult packed = pack(arena.items, kAlignment);
+  // What is good enough for a plan may be too much for its budget.
+  if (uint64_t persistent = persistentBytes(plan); capacity >= persistent + packed.lowerBound && capacity < persistent + packed.height) {
+    PackLimits limits;
+    limits.capacity = capacity - persistent;
+    if (PackResult tighter = pack(arena.items, kAlignment, limits); tighter.height < packed.height)
+      packed = std::move(tighter);
+  }
   std::vector<uint64_t> offsets(plan.buffers_size(), 0);
   for (auto [offset, item] : llvm::zip(offsets, arena.itemOf))
     if (item >= 0)
       offset = packed.offsets[item];
-  layOut(plan, offsets, "");
+  layOut(plan, offsets, packed.method);
 }
 
 void layOut(plan::Plan &plan, llvm::ArrayRef<uint64_t> offsets, llvm::StringRef method) {

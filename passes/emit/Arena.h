@@ -17,8 +17,8 @@ struct Arena {
 
 /// Requires: lifetimes.
 Arena arenaOf(const plan::Plan &plan);
-/// Packs it, and lays the plan out so.
-void packSpace(plan::Plan &plan);
+/// Packs it, and lays the plan out so. `capacity`: bytes that the space should not exceed; 0: any.
+void packSpace(plan::Plan &plan, uint64_t capacity = 0);
 /// Gives every buffer its offset and fills in the plan's one space. `offsets`: by buffer, of what comes and goes, counted from the end
 /// of what persists. `method`: what the plan says about how they were found.
 void layOut(plan::Plan &plan, llvm::ArrayRef<uint64_t> offsets, llvm::StringRef method);

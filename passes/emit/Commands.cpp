@@ -43,8 +43,8 @@ static int64_t bucketOf(const Graph &graph, const Value *root) {
   for (const Parameter &p : graph.parameters)
     if (p.value == root)
       return p.bucket;
-  if (op->is(kCollectiveDone)) // a gather of a slice of parameters
-    op = op->operand(0)->op()->operand(0)->op();
+  if (op->is(kAllGatherStart)) // of a slice of parameters; its done is a view
+    op = op->operand(0)->op();
   return op->is(kInput) ? op->attrs.getInt("bucket", -1) : -1;
 }
 

@@ -278,7 +278,7 @@ int64_t Storage::workspaceBytes(const Op &op) const {
   return options_.target == "cuda" && op.def().workspace ? op.def().workspace(op) : 0;
 }
 
-void Storage::pack() {
+void Storage::pack(uint64_t capacity) {
   uint64_t total = 0;
   for (const plan::Program &program : plan_.programs())
     total += program.commands_size();
@@ -290,7 +290,7 @@ void Storage::pack() {
       buffer.set_last(total);
     }
   }
-  packSpace(plan_);
+  packSpace(plan_, capacity);
 }
 
 } // namespace shardc::emit

@@ -24,8 +24,8 @@ public:
 
   /// Gives every value of the next program a place. To be called in the order of the plan's programs.
   void place(const Sequence &sequence);
-  /// Packs what is not persistent behind what is; fills in offsets, the space's size and bound.
-  void pack();
+  /// Packs what is not persistent behind what is; fills in offsets, the space's size and bound. `capacity`: see `packSpace`.
+  void pack(uint64_t capacity);
 
   /// Of a value or view.
   Location locationOf(const Sequence &sequence, const Value *value) const;

@@ -280,7 +280,7 @@ TEST(CudaExecutor, MovesBuffersAsTheHostDoes) {
   plan::Plan plan = movePlan(4096);
   emit::packSpace(plan);
   defragment(plan, plan.spaces(0).lower_bound(), llvm::cantFail(loadMachine("cpu")));
-  ASSERT_EQ(plan.spaces(0).method(), "moves");
+  ASSERT_EQ(plan.spaces(0).method(), "defragment");
   countVersions(plan);
   auto device = llvm::cantFail(cuda::createExecutor(plan, {}, {}));
   auto host = llvm::cantFail(Executor::create(plan));

@@ -65,7 +65,7 @@ TEST(Defragment, OneMoveMakesItFit) {
   plan::Plan before = packedPlan(), plan = fittedPlan();
   EXPECT_EQ(host::messageOf(checkPlan(plan)), "");
   EXPECT_EQ(plan.spaces(0).bytes(), before.spaces(0).lower_bound());
-  EXPECT_EQ(plan.spaces(0).method(), "moves");
+  EXPECT_EQ(plan.spaces(0).method(), "defragment");
   auto list = moves(plan);
   ASSERT_EQ(list.size(), 1u);
   EXPECT_EQ(list[0]->inputs(0).dims(0), int64_t(kUnit)); // not more than needed
