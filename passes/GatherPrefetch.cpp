@@ -23,6 +23,15 @@ struct Gather {
   double arrived = 0;      ///< when its wait ends if all start as early as they can
 };
 
+bool hasReaders(const Value *value) {
+  bool found = false;
+  forEachReader(value, [&](Op *) { found = true; });
+  return found;
+}
+
+/// Of memory of its own: a gather may also write over what lives anyway.
+uint64_t gatheredBytes(const Op &start) { return start.operand(1) ? 0 : uint64_t(start.result()->type().numBytes()); }
+
 class Prefetcher {
 public:
   Prefetcher(const Order &order, const OpTimes &times) : times_(times) {
@@ -51,8 +60,8 @@ public:
       g.place = readyPlace(g);
   }
 
-  Order run(std::optional<uint64_t> limit) {
-    startEarly(limit.value_or(defaultLimit()));
+  Order run(uint64_t limit) {
+    startEarly(limit);
     Order early = build();
     if (gathers_.empty())
       return early;
@@ -70,12 +79,6 @@ public:
   }
 
 private:
-  static bool hasReaders(const Value *value) {
-    bool found = false;
-    forEachReader(value, [&](Op *) { found = true; });
-    return found;
-  }
-
   /// Views that only the host reads, if anybody.
   void noteViews(const Value *value, llvm::DenseSet<const Op *> &moved) {
     for (Use use : value->uses())
@@ -106,7 +109,7 @@ private:
   void measure(Gather &g) const {
     g.needed = g.last = position_.lookup(g.done);
     g.ready = std::min(readyPlace(g), g.needed);
-    g.bytes = g.start->operand(1) ? 0 : uint64_t(g.start->result()->type().numBytes());
+    g.bytes = gatheredBytes(*g.start);
     noteUses(g.done->result(), g.last);
   }
 
@@ -121,13 +124,6 @@ private:
     return value->op()->graph().isOutput(value) || llvm::any_of(value->uses(), [](Use use) {
              return isFree(*use.op) && isRead(use.op->result());
            });
-  }
-
-  uint64_t defaultLimit() const {
-    uint64_t limit = 0;
-    for (size_t i = 0; i < gathers_.size(); ++i)
-      limit = std::max(limit, gathers_[i].bytes + (i ? gathers_[i - 1].bytes : 0));
-    return limit;
   }
 
   void startEarly(uint64_t limit) {
@@ -200,12 +196,28 @@ private:
 
 } // namespace
 
+uint64_t defaultPrefetchLimit(const Order &order) {
+  uint64_t limit = 0, before = 0;
+  for (const Op *op : order)
+    if (op->is(kCollectiveDone) && op->operand(0)->op()->is(kAllGatherStart) && hasReaders(op->result())) {
+      uint64_t bytes = gatheredBytes(*op->operand(0)->op());
+      limit = std::max(limit, bytes + before);
+      before = bytes;
+    }
+  return limit;
+}
+
+Order gathersEarly(const Order &order, const OpTimes &times, uint64_t limit) {
+  return Prefetcher(order, times).run(limit);
+}
+
 llvm::Error gatherPrefetch(Graph &graph, const CompileOptions &options) {
   auto machine = loadMachine(options.machine);
   if (!machine)
     return machine.takeError();
   OpTimes times(graph, *machine);
-  applyOrder(graph, Prefetcher(orderOf(graph), times).run(options.prefetchLimit));
+  Order order = orderOf(graph);
+  applyOrder(graph, gathersEarly(order, times, options.prefetchLimit.value_or(defaultPrefetchLimit(order))));
   return llvm::Error::success();
 }
 

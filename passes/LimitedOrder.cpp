@@ -98,8 +98,9 @@ void LimitedOrder::findFirstUses() {
           std::min(firstUse_[i], movesData(*list_[user]) || addsTo(user, i) ? firstUse_[user] : user);
 }
 
-Order LimitedOrder::schedule(uint64_t limit, bool collectives) {
+uint64_t LimitedOrder::schedule(uint64_t limit, bool collectives) {
   limit_ = limit;
+  peak_ = 0;
   collectives_ = collectives;
   scheduled_.clear();
   waiting_.clear();
@@ -110,7 +111,7 @@ Order LimitedOrder::schedule(uint64_t limit, bool collectives) {
     visit(i);
   while (!waiting_.empty())
     force(waiting_.front(), list_.size());
-  return withFree();
+  return peak_;
 }
 
 bool LimitedOrder::isReady(unsigned i) const {
@@ -174,6 +175,7 @@ void LimitedOrder::force(unsigned i, unsigned at) {
 
 void LimitedOrder::run(unsigned i, unsigned at) {
   const Op &op = *list_[i];
+  peak_ = std::max(peak_, live_.next(op).during);
   live_.run(op);
   ran_[i] = true;
   scheduled_.push_back(list_[i]);
@@ -192,8 +194,7 @@ void LimitedOrder::run(unsigned i, unsigned at) {
   }
 }
 
-/// Sources and views stay where they are, if what they read allows.
-Order LimitedOrder::withFree() const {
+Order LimitedOrder::made() const {
   OrderBuilder out(given_.size());
   auto canStand = [&](const Op *op) {
     return isFree(*op) &&

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // List scheduling that aims at a limit on live bytes and else keeps the order that it is given:
-// - what makes more bytes live waits, until it is needed, while a moment lies before its first use at which the
+// - what makes more bytes live waits, until it is needed, while a moment lies before its first use at which
+// the
 //   given order is above the limit; a collective's start and a pack may wait for operands that wait;
 // - what only frees memory runs as soon as it can if such a moment lies before its own place;
 // - where what must run does not fit, reductions that are on their way are waited for.
-// What computes stays in its phase, and each kind of collective in its order. Linear but for those that wait at
-// one time.
+// What computes stays in its phase, and each kind of collective in its order. Linear but for those that wait
+// at one time.
 #pragma once
 
 #include "passes/Order.h"
@@ -25,8 +26,13 @@ public:
   /// What lives before or behind the whole program: no order has less.
   uint64_t floor() const { return floor_; }
   bool hasCollectives() const { return !lastStart_.empty(); }
-  /// May exceed the limit. `collectives`: gathers may start later, and reductions be waited for earlier, too.
-  Order schedule(uint64_t limit, bool collectives);
+  /// Makes an order; says the largest sum of its live bytes, which may exceed the limit. `collectives`:
+  /// gathers may start later, and reductions be waited for earlier, too.
+  uint64_t schedule(uint64_t limit, bool collectives);
+  /// The order that was made. Sources and views stay where they are, if what they read allows.
+  Order made() const;
+  /// The same without sources and views.
+  const Order &madeCommands() const { return scheduled_; }
 
 private:
   void need(unsigned i, const Op *before);
@@ -44,7 +50,6 @@ private:
   void endPhasesBefore(Phase phase);
   void force(unsigned i, unsigned at);
   void run(unsigned i, unsigned at);
-  Order withFree() const;
 
   // Indices are places in the given order, sources and views left out.
   const Order &given_;
@@ -57,7 +62,7 @@ private:
   std::vector<llvm::SmallVector<unsigned, 4>> needs_, users_; ///< what must run before, and behind
   std::vector<unsigned> firstUse_; ///< the first that computes with it, or waits for it; the end if none does
 
-  uint64_t limit_ = 0;
+  uint64_t limit_ = 0, peak_ = 0;
   bool collectives_ = false;
   Order scheduled_;
   std::vector<bool> ran_;

@@ -48,4 +48,10 @@ private:
 /// those of pass reduce-early. The rest stays as it is.
 Order reductionsEarly(const Order &order, const OpTimes &times);
 
+/// Every gather that something reads as early as memory and its operands allow, no earlier than time demands; the rules are those of pass
+/// gather-prefetch, `limit` its prefetch-limit. The rest stays as it is.
+Order gathersEarly(const Order &order, const OpTimes &times, uint64_t limit);
+/// What a limit is where none is given: the two largest neighbours among the gathers.
+uint64_t defaultPrefetchLimit(const Order &order);
+
 } // namespace shardc

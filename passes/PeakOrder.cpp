@@ -11,29 +11,22 @@ namespace {
 
 /// Limits are tried in steps of one part in so many of the peak, until so many in a row have not helped; then
 /// halves of a step.
-constexpr unsigned kParts = 32, kPatience = 4, kHalves = 5;
+constexpr unsigned kParts = 32, kPatience = 3, kHalves = 4;
 /// An order must not take longer if the link is so many times slower than predicted, either.
 constexpr double kSlowLink = 2;
 
 class Search {
 public:
-  Search(const Graph &graph, const Machine &machine, const CompileOptions &options)
-      : given_(orderOf(const_cast<Graph &>(graph))), live_(graph, options), limited_(graph, given_, live_),
-        times_(graph, machine), slowTimes_(graph, slowLink(machine)), time_(simulate(given_, times_).total),
-        slowTime_(simulate(given_, slowTimes_).total), best_(given_), peak_(limited_.givenPeak()) {}
+  Search(Graph &graph, const Machine &machine, const CompileOptions &options)
+      : graph_(graph), live_(graph, options), times_(graph, machine), slowTimes_(graph, slowLink(machine)),
+        best_(orderOf(graph)), prefetchLimit_(options.prefetchLimit.value_or(defaultPrefetchLimit(best_))),
+        time_(simulate(best_, times_).total), slowTime_(simulate(best_, slowTimes_).total) {}
 
   Order run() {
-    const uint64_t step = peak_ / kParts;
-    uint64_t high = peak_;
-    for (unsigned failed = 0; failed < kPatience && high > limited_.floor() + step; high -= step) {
-      failed = improves(high - step) ? 0 : failed + 1;
-    }
-    uint64_t low = peak_ > step ? peak_ - step : 0;
-    for (unsigned i = 0; i < kHalves && low < peak_ && peak_ > limited_.floor(); ++i) {
-      uint64_t limit = low + (peak_ - low) / 2;
-      if (!improves(limit))
-        low = limit;
-    }
+    tryLimits(/*collectives=*/false);
+    for (unsigned part = 7; part >= 1; --part)
+      tryPrefetch(best_, prefetchLimit_ / 8 * part);
+    tryLimits(/*collectives=*/true);
     return std::move(best_);
   }
 
@@ -44,38 +37,66 @@ private:
     return machine;
   }
 
-  bool improves(uint64_t limit) {
-    const uint64_t before = peak_;
-    for (bool collectives : {false, true}) {
-      if (collectives && !limited_.hasCollectives())
-        break;
-      Order order = limited_.schedule(limit, collectives);
-      Order early = limited_.hasCollectives() ? reductionsEarly(order, times_) : Order();
-      consider(std::move(order));
-      consider(std::move(early));
-    }
-    return peak_ < before;
-  }
-
-  void consider(Order order) {
-    if (order.empty())
+  /// From the best order so far. First what computes alone, as gathers and reductions can follow it; then
+  /// they too.
+  void tryLimits(bool collectives) {
+    const Order given = best_;
+    LimitedOrder limited(graph_, given, live_);
+    peak_ = limited.givenPeak();
+    hasCollectives_ = limited.hasCollectives();
+    if (collectives && !hasCollectives_)
       return;
-    const uint64_t peak = *llvm::max_element(liveProfile(order, live_));
-    constexpr double kRounding = 1 + 1e-9;
-    if (peak < peak_ && simulate(order, times_).total <= time_ * kRounding &&
-        simulate(order, slowTimes_).total <= slowTime_ * kRounding) {
-      best_ = std::move(order);
-      peak_ = peak;
+    auto helps = [&](uint64_t limit) {
+      const uint64_t before = peak_, reached = limited.schedule(limit, collectives);
+      if (reached < peak_ && !consider(limited.made(), reached))
+        tryPrefetch(limited.made(), prefetchLimit_);
+      return peak_ < before;
+    };
+    const uint64_t step = peak_ / kParts;
+    uint64_t limit = peak_;
+    for (unsigned failed = 0; failed < kPatience && limit > limited.floor() + step;) {
+      limit -= step;
+      failed = helps(limit) ? 0 : failed + 1;
+    }
+    uint64_t low = peak_ - step;
+    for (unsigned i = 0; i < kHalves && peak_ > limited.floor(); ++i) {
+      limit = low + (peak_ - low) / 2;
+      if (!helps(limit))
+        low = limit;
     }
   }
 
-  const Order given_;
+  /// Gathers and reductions where they are best for what computes.
+  void tryPrefetch(const Order &order, uint64_t limit) {
+    if (!hasCollectives_)
+      return;
+    Order whole = reductionsEarly(gathersEarly(order, times_, limit), times_);
+    const uint64_t peak = *llvm::max_element(liveProfile(whole, live_));
+    consider(std::move(whole), peak);
+  }
+
+  bool consider(Order order, uint64_t peak) {
+    if (peak >= peak_ || !takesNoLonger(order))
+      return false;
+    best_ = std::move(order);
+    peak_ = peak;
+    return true;
+  }
+
+  bool takesNoLonger(const Order &order) const {
+    constexpr double kRounding = 1 + 1e-9;
+    return !hasCollectives_ || (simulate(order, times_).total <= time_ * kRounding &&
+                                simulate(order, slowTimes_).total <= slowTime_ * kRounding);
+  }
+
+  const Graph &graph_;
   LiveBytes live_;
-  LimitedOrder limited_;
   const OpTimes times_, slowTimes_;
-  const double time_, slowTime_; ///< of the given order
   Order best_;
-  uint64_t peak_; ///< of the best
+  uint64_t peak_ = 0; ///< of the best
+  const uint64_t prefetchLimit_;
+  const double time_, slowTime_; ///< of the order that was there
+  bool hasCollectives_ = false;
 };
 
 } // namespace
