@@ -33,12 +33,16 @@ def compile_one(bin_dir, model, plan, batch, ranks, zero, flags):
     command = [f"{bin_dir}/shardc", model, "-o", plan, "--dim", dims, "--ranks", str(ranks), "--zero", str(zero), "--time-passes", *flags]
     if "-loss" not in model and ("full/" not in model or golden["task"] != "seq2seq"):
         command += ["--loss", "mse" if golden["task"] == "regress" else "cross_entropy", "--logits", "logits"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-400:]}")
-    emission = re.search(r"([\d.]+) ms  emit", done.stderr)
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    said = child.stderr.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {said.strip()[-400:]}")
+    emission = re.search(r"([\d.]+) ms  emit", said)
     inspected = subprocess.run([f"{bin_dir}/shardc-inspect", plan, "--json"], capture_output=True, text=True, check=True)
-    return json.loads(inspected.stdout), emission and float(emission[1])
+    # Others may keep the machine busy: emission has not taken more of a processor than all of the compiler did.
+    return json.loads(inspected.stdout), emission and min(float(emission[1]), 1e3 * usage.ru_utime)
 
 
 def main():
