@@ -7,6 +7,7 @@
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <cassert>
+#include <tuple>
 
 using namespace llvm;
 
@@ -28,7 +29,8 @@ public:
 
   PackResult run() {
     GreedyOrder order = greedy();
-    bool found = best_.height > within(limits_.slack) && searchAt(target_, limits_.work / 4);
+    uint64_t firstWork = hasCapacity_ ? limits_.work : limits_.work / 4;
+    bool found = best_.height > within(limits_.slack) && searchAt(target_, firstWork);
     if (!found)
       moves(std::move(order));
     search();
@@ -69,7 +71,7 @@ private:
     std::vector<uint64_t> offsets = best_.offsets;
     improveOrder(items_, order, offsets, height, within(best_.lowerBound / 2048), limits_.work / 4);
     if (height < best_.height)
-      keep(offsets, height, "moves");
+      keep(offsets, height, "local-search");
   }
 
   /// Where what is wanted was not found: is there something that is good enough, or in the middle
@@ -78,7 +80,7 @@ private:
     uint64_t slack = std::max(best_.lowerBound / 1024, limits_.slack);
     uint64_t low = target_, next = within(slack);
     while (best_.height > within(slack) && workLeft_ && best_.height > low + slack / 2) {
-      if (!searchAt(next, hasCapacity_ ? workLeft_ : limits_.work / 4))
+      if (!searchAt(next, limits_.work / 4))
         low = next;
       next = low + (best_.height - low) / 2;
     }
@@ -106,20 +108,22 @@ private:
 } // namespace
 
 PackResult pack(ArrayRef<PackItem> items, uint64_t alignment, const PackLimits &limits) {
-  std::vector<PackItem> sized;
-  std::vector<uint32_t> indices;
-  for (auto [i, item] : llvm::enumerate(items)) {
-    assert(item.first < item.last);
-    if (!item.bytes)
-      continue;
-    sized.push_back({alignTo(item.bytes, alignment), item.first, item.last});
-    indices.push_back(uint32_t(i));
+  std::vector<uint32_t> order; // so that the order in which items are given says nothing
+  for (uint32_t i = 0; i < items.size(); ++i) {
+    assert(items[i].first < items[i].last);
+    if (items[i].bytes)
+      order.push_back(i);
   }
+  auto key = [&](uint32_t i) { return std::tuple(items[i].first, items[i].last, items[i].bytes); };
+  llvm::stable_sort(order, [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  std::vector<PackItem> sized;
+  for (uint32_t i : order)
+    sized.push_back({alignTo(items[i].bytes, alignment), items[i].first, items[i].last});
   PackResult result;
-  std::vector<uint64_t> offsets(items.size());
   if (!sized.empty())
     result = Packer(sized, limits).run();
-  for (auto [i, offset] : llvm::zip_equal(indices, result.offsets))
+  std::vector<uint64_t> offsets(items.size());
+  for (auto [i, offset] : llvm::zip_equal(order, result.offsets))
     offsets[i] = offset;
   result.offsets = std::move(offsets);
   return result;

@@ -19,7 +19,7 @@ struct PackResult {
   uint64_t height = 0;     ///< largest end of an item; sizes count rounded up to the alignment
   uint64_t lowerBound = 0; ///< largest sum of live sizes: no result is lower
   const char *method =
-      "none"; ///< what found it: "none" (nothing to place), an order, "moves", "search"
+      "none"; ///< what found it: "none" (nothing to place), an order, "local-search", "search"
 };
 
 /// How hard to try. A packing is good enough at a height of `capacity` if that is given, else
@@ -32,7 +32,8 @@ struct PackLimits {
 };
 
 /// Requires: first < last. Items that live together do not overlap in the result; what has no bytes
-/// lies at 0. Deterministic: depends on the items, their order, the alignment and the limits alone.
+/// lies at 0. Deterministic: depends on the items, the alignment and the limits alone; in
+/// another order the same items get the same offsets, but for items that are equal.
 PackResult pack(llvm::ArrayRef<PackItem> items, uint64_t alignment = 256,
                 const PackLimits &limits = {});
 

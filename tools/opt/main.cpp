@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shardc-opt: IR text (or an ONNX model), passes in the order given, IR text.
+// shardc-opt: IR text (or an ONNX model), passes in the order given, IR text; or the packer alone.
 #include "frontend/Importer.h"
 #include "ir/base/Error.h"
 #include "ir/base/File.h"
@@ -14,6 +14,7 @@
 #include "tools/flags/DebugFlags.h"
 #include "tools/common/Report.h"
 #include "tools/flags/Arguments.h"
+#include "tools/opt/PackCsv.h"
 #include "tools/opt/PassOptions.h"
 
 using namespace llvm;
@@ -29,7 +30,18 @@ cl::list<std::string> passNames("pass", cl::desc("run this pass; may be given of
 cl::opt<bool> listPasses("list-passes", cl::desc("print the names of all passes"), cl::cat(category));
 cl::opt<bool> listOps("list-ops", cl::desc("print the names of all ops"), cl::cat(category));
 cl::opt<bool> verifyOnly("verify-only", cl::desc("print nothing; exit 0 only if the IR is sound"), cl::cat(category));
+cl::opt<std::string> packPath("pack", cl::desc("pack the buffers of this file, no IR; exit 3 if they do not fit into --capacity"), cl::value_desc("FILE.csv"), cl::cat(category));
+cl::opt<Size> capacity("capacity", cl::desc("of --pack, in bytes; default: as low as possible"), cl::cat(category));
 cl::list<std::string> dims("dim", cl::desc("bind dimensions of an ONNX model"), cl::value_desc("NAME=V"), cl::cat(category));
+
+Error runPack() {
+  if (inputPath.getNumOccurrences() || !passNames.empty() || verifyOnly)
+    return userError("command line: --pack reads no IR: got a graph or a pass, wanted --pack, --capacity and -o alone");
+  std::optional<uint64_t> most;
+  if (capacity.getNumOccurrences())
+    most = uint64_t(capacity.bytes);
+  return packCsv(packPath, most, outputPath.getNumOccurrences() ? StringRef(outputPath) : "");
+}
 
 Expected<std::unique_ptr<Graph>> load() {
   if (StringRef(inputPath).ends_with(".onnx")) {
@@ -73,6 +85,10 @@ Error run() {
         outs() << op->mnemonic << "\n";
     return Error::success();
   }
+  if (packPath.getNumOccurrences())
+    return runPack();
+  if (capacity.getNumOccurrences())
+    return userError("command line: --capacity is of --pack: got no --pack, wanted --pack FILE.csv");
   auto graph = load();
   if (!graph)
     return graph.takeError();
@@ -110,6 +126,7 @@ int main(int argc, char **argv) {
                    {"Runs passes on IR text.",
                     "shardc-opt graph.ir --pass=raise --pass=dce\n"
                     "shardc-opt model.onnx --dim batch=2,src=8,tgt=8 --pass=insert-gradients\n"
+                    "shardc-opt --pack buffers.csv --capacity 1048576 -o packed.csv\n"
                     "shardc-opt --list-passes",
                     {&category, &debugFlags.category}});
   return reportAndExitCode(withHint(run(), "see shardc-opt --help"));
