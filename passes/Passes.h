@@ -84,7 +84,8 @@ llvm::Error gatherPrefetch(Graph &graph, const CompileOptions &options);
 /// Starts each reduction directly after what makes the last of its operands. Waits come late: at the end of the list, or, where
 /// a full bucket ends with the wait, as soon as it has arrived, and before a third is in flight.
 llvm::Error reduceEarly(Graph &graph, const CompileOptions &options);
-/// Lowers the largest sum of live bytes where that costs no predicted time.
+/// Lowers the largest sum of live bytes where that costs no predicted time, also if the link were half as fast. `options.prefetchLimit`
+/// holds.
 llvm::Error peakOrder(Graph &graph, const CompileOptions &options);
 
 } // namespace shardc
