@@ -103,7 +103,7 @@ llvm::Error checkMemory(const plan::Plan &plan, uint64_t budget, const MemoryUse
   const uint64_t beside = use.beside / use.ranks;
   if (budget == 0 || beside <= plan.floor_bytes() + kTolerance || use.plan + beside <= budget)
     return llvm::Error::success();
-  return doesNotFit(budget, use.plan, beside, " as measured");
+  return doesNotFit(budget, use.plan, beside, " as measured, with what other processes take of the device");
 }
 
 llvm::Expected<std::unique_ptr<Executor>> createExecutor(const plan::Plan &plan, Communicator &communicator,
