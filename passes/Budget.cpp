@@ -8,6 +8,7 @@ namespace shardc {
 namespace {
 
 constexpr int64_t kMostRows = int64_t(1) << 24; ///< of a rank; what fits with more has no use for a budget
+constexpr int64_t kBeyond = 3;                  ///< rows behind one that does not fit that are looked at
 constexpr unsigned kMostRanks = 1 << 16;
 constexpr int64_t kMostMicroSteps = 1 << 16; ///< of an update; who needs more needs another machine
 
@@ -80,6 +81,19 @@ llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting
       guess = 1 + crossing(*before, low, trials.budget(), batch, std::min(16 * batch, end - 1));
     else
       guess = batch + (end - batch) / 2;
+  }
+  // Memory dips where something is cut into one piece more.
+  for (int64_t rows = 1; rows <= kBeyond && low.setting.batch + rows <= kMostRows; ++rows) {
+    auto trial = trials.at(withBatch(setting, low.setting.batch + rows));
+    bool fits = trial && trials.fits(*trial);
+    if (rows == 1)
+      high = trial ? std::optional(*trial) : std::nullopt;
+    if (!trial)
+      llvm::consumeError(trial.takeError());
+    if (fits) {
+      low = *trial;
+      rows = 0;
+    }
   }
   return LargestBatch{low, high};
 }

@@ -56,8 +56,9 @@ struct LargestBatch {
   std::optional<Trial> more;
 };
 /// Over the batches of `setting`, whose own is where the search begins. What is too large to be compiled does
-/// not fit; an error of batch 1 is returned. Takes some five compilations: memory is nearly linear in the
-/// batch.
+/// not fit; an error of batch 1 is returned. Memory is nearly linear in the batch, so that this takes some
+/// eight compilations; dips of more than three rows behind the first batch that does not fit are not looked
+/// for.
 llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting);
 
 /// The changes that make it fit, each the smallest of its kind, by ranks and then by time for a sample: a
