@@ -35,7 +35,7 @@ void improveOrder(ArrayRef<PackItem> items, GreedyOrder &order, std::vector<uint
     auto at = llvm::find(next, moved);
     std::rotate(next.begin() + random() % (at - next.begin() + 1), at, at + 1);
     placement.clear();
-    if (!placement.putAll(next, order.fit, height, work - placement.work()))
+    if (!placement.putAll(next, order.fit, height, work - std::min(work, placement.work())))
       continue;
     order.items = std::move(next);
     offsets = placement.offsets();

@@ -48,13 +48,13 @@ std::vector<Window> windowsOf(ArrayRef<PackItem> items) {
 }
 
 /// Puts what is outside around what is inside.
-bool complete(Placement &placement, ArrayRef<PackItem> items, const Window &window,
-              ArrayRef<uint64_t> offsets, uint64_t capacity, uint64_t work) {
+bool complete(Placement &placement, ArrayRef<PackItem> items, ArrayRef<GreedyOrder> orders,
+              const Window &window, ArrayRef<uint64_t> offsets, uint64_t capacity, uint64_t work) {
   uint64_t end = placement.work() + work;
   std::vector<char> isInside(items.size());
   for (uint32_t i : window.inside)
     isInside[i] = true;
-  for (const GreedyOrder &order : greedyOrders(items)) {
+  for (const GreedyOrder &order : orders) {
     if (placement.work() >= end)
       return false;
     placement.clear();
@@ -90,6 +90,7 @@ SearchResult searchPeak(ArrayRef<PackItem> items, uint64_t capacity, uint64_t wo
       attempts.push_back({window, std::move(inside), preference, kWorkPerPair * n * n});
     }
   Placement placement(items);
+  std::vector<GreedyOrder> orders; // made when they are needed: sorting is not free
   SearchResult result;
   while (result.work < work && !llvm::all_of(attempts, [](const Attempt &a) { return a.done; }))
     for (Attempt &attempt : attempts) {
@@ -101,9 +102,11 @@ SearchResult searchPeak(ArrayRef<PackItem> items, uint64_t capacity, uint64_t wo
       attempt.work *= 2;
       if (found.verdict == SearchResult::Found) {
         attempt.done = true; // it would find the same again
+        if (orders.empty())
+          orders = greedyOrders(items);
         uint64_t before = placement.work();
-        bool fits =
-            complete(placement, items, attempt.window, found.offsets, capacity, work - result.work);
+        bool fits = complete(placement, items, orders, attempt.window, found.offsets, capacity,
+                             work - result.work);
         result.work = std::min(work, result.work + placement.work() - before);
         result.offsets = placement.offsets();
         if (!fits)

@@ -42,6 +42,7 @@ void Placement::clear() {
   }
   std::fill(offsets_.begin(), offsets_.end(), 0);
   height_ = 0;
+  work_ += kNodeWork * nodes_.size();
 }
 
 void Placement::put(uint32_t item, uint64_t offset) {
