@@ -28,7 +28,7 @@ struct PackResult {
 struct PackLimits {
   uint64_t capacity = 0;
   uint64_t slack = 64 << 10;
-  uint64_t work = uint64_t(1) << 30; ///< items looked at; about two seconds
+  uint64_t work = uint64_t(1) << 31; ///< items looked at; about two seconds
 };
 
 /// Requires: first < last. Items that live together do not overlap in the result; what has no bytes
