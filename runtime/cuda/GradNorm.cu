@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Of one block; its threads get parts of it.
+/// Of kSquaresPerBlock elements from `begin` on; each thread has its share of the sum.
 template <typename T> __device__ double squaresOf(const T *x, long long begin, long long count) {
   using C = Compute<T>;
   constexpr int kWide = kVector<T>;
@@ -45,32 +45,38 @@ template <typename T> __device__ double squaresOf(const T *x, long long begin, l
   return sum;
 }
 
+/// Parts of kSquaresPerBlock elements that a block takes, one after the other.
+constexpr int kRun = 8;
+
 __global__ void __launch_bounds__(kThreads) squareBlocks(SumSquaresWork w, double *partial) {
-  __shared__ double room[kThreads / kWarp];
-  int low = 0; // the last array whose first block is not behind this one
-  for (int high = w.count; high - low > 1;) {
-    const int middle = (low + high) / 2;
-    (w.arrays[middle].firstBlock <= blockIdx.x ? low : high) = middle;
+  __shared__ double room[2][kThreads / kWarp];
+  const long long first = (long long)blockIdx.x * kRun, end = first + kRun < w.blocks ? first + kRun : w.blocks;
+  int array = -1; // the last whose first part is not behind this one
+  for (int i = 0; i < w.count; i += kThreads)
+    array += __syncthreads_count(i + threadIdx.x < w.count && w.arrays[i + threadIdx.x].firstBlock <= first);
+  for (long long part = first; part < end; ++part) {
+    while (array + 1 < w.count && w.arrays[array + 1].firstBlock <= part)
+      ++array;
+    const SquaresOf &a = w.arrays[array];
+    const long long begin = (part - a.firstBlock) * kSquaresPerBlock;
+    double sum;
+    switch (a.values.type) {
+    case ElementType::F64:
+      sum = squaresOf(static_cast<const double *>(a.values.data), begin, a.count);
+      break;
+    case ElementType::F16:
+      sum = squaresOf(static_cast<const __half *>(a.values.data), begin, a.count);
+      break;
+    case ElementType::BF16:
+      sum = squaresOf(static_cast<const __nv_bfloat16 *>(a.values.data), begin, a.count);
+      break;
+    default:
+      sum = squaresOf(static_cast<const float *>(a.values.data), begin, a.count);
+    }
+    sum = blockJoin(sum, room[part % 2], Plus());
+    if (threadIdx.x == 0)
+      partial[part] = sum;
   }
-  const SquaresOf &a = w.arrays[low];
-  const long long begin = (blockIdx.x - a.firstBlock) * kSquaresPerBlock;
-  double sum;
-  switch (a.values.type) {
-  case ElementType::F64:
-    sum = squaresOf(static_cast<const double *>(a.values.data), begin, a.count);
-    break;
-  case ElementType::F16:
-    sum = squaresOf(static_cast<const __half *>(a.values.data), begin, a.count);
-    break;
-  case ElementType::BF16:
-    sum = squaresOf(static_cast<const __nv_bfloat16 *>(a.values.data), begin, a.count);
-    break;
-  default:
-    sum = squaresOf(static_cast<const float *>(a.values.data), begin, a.count);
-  }
-  sum = blockJoin(sum, room, Plus());
-  if (threadIdx.x == 0)
-    partial[blockIdx.x] = sum;
 }
 
 constexpr int kManyThreads = 1024;
@@ -131,7 +137,8 @@ __global__ void __launch_bounds__(kThreads) scaleOfLoss(LossScaleWork w) {
 
 cudaError_t enqueueSumSquares(const SumSquaresWork &w, void *scratch, cudaStream_t stream) {
   double *partial = static_cast<double *>(scratch);
-  const cudaError_t code = enqueue(squareBlocks, dim3(unsigned(w.blocks)), kThreads, 0, stream, w, partial);
+  const cudaError_t code = enqueue(squareBlocks, dim3(blocksFor(w.blocks, kRun)), kThreads, 0, stream, w,
+                                   partial);
   return code == cudaSuccess ? enqueue(addPartials, dim3(w.count), kManyThreads, 0, stream, w, partial) : code;
 }
 
