@@ -12,8 +12,9 @@ using host::Array;
 using host::Checks;
 
 EmbeddingIds idsOf(const host::Binding &b, Device &device, const Array &ids, int64_t rows) {
-  return {ids.data, elementType(ids.dtype), ids.numElements(),
-          rows,     device.fault(),       device.faultSite(b.place, "token id")};
+  return {{ids.data, elementType(ids.dtype), device.fault(), device.faultSite(b.place, "token id")},
+          ids.numElements(),
+          rows};
 }
 
 } // namespace

@@ -5,7 +5,7 @@
 #include "runtime/cuda/Embedding.h"
 #include "ir/base/Workspace.h"
 #include "runtime/cuda/Enqueue.cuh"
-#include "runtime/cuda/Numbers.cuh"
+#include "runtime/cuda/Index.cuh"
 #include "runtime/cuda/SortPairs.h"
 
 namespace shardc::cuda {
@@ -13,17 +13,11 @@ namespace {
 
 constexpr int kThreads = 128, kPiece = int(kIdsPerPiece);
 
-__device__ inline long long idAt(const EmbeddingIds &ids, long long i) { return loadIndex(ids.data, ids.type, i); }
-
 template <typename Unit> __global__ void __launch_bounds__(kThreads) copyRows(EmbeddingWork w) {
   __shared__ long long row;
   const long long i = blockIdx.x;
-  if (threadIdx.x == 0) {
-    if (w.ids.rows == 0)
-      reportFault(w.ids.fault, w.ids.site, idAt(w.ids, i), 0, 0);
-    else
-      row = wrappedIndex(w.ids.fault, w.ids.site, idAt(w.ids, i), w.ids.rows);
-  }
+  if (threadIdx.x == 0)
+    row = wrapped(w.ids.operand, i, w.ids.rows);
   __syncthreads();
   if (w.ids.rows == 0)
     return;
@@ -37,12 +31,7 @@ __global__ void __launch_bounds__(kThreads) listIds(EmbeddingIds ids, int *keys,
   const long long i = blockIdx.x * (long long)(kThreads) + threadIdx.x;
   if (i >= ids.count)
     return;
-  if (ids.rows == 0) {
-    reportFault(ids.fault, ids.site, idAt(ids, i), 0, 0);
-    keys[i] = 0;
-  } else {
-    keys[i] = int(wrappedIndex(ids.fault, ids.site, idAt(ids, i), ids.rows));
-  }
+  keys[i] = int(wrapped(ids.operand, i, ids.rows));
   positions[i] = int(i);
 }
 

@@ -3,18 +3,15 @@
 #pragma once
 
 #include "runtime/cuda/ElementType.h"
-#include "runtime/cuda/FaultRecord.h"
+#include "runtime/cuda/IndexOperand.h"
 #include <cuda_runtime_api.h>
 
 namespace shardc::cuda {
 
-/// Token ids, which must name a row of `rows`; negative ones count from the end.
+/// Token ids, which must name a row of `rows`.
 struct EmbeddingIds {
-  const void *data;
-  ElementType type;
+  IndexOperand operand;
   long long count, rows;
-  FaultRecord *fault;
-  int site;
 };
 
 struct EmbeddingWork {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/GatherLaunch.h"
+#include "runtime/cuda/Grid.cuh"
 #include "runtime/cuda/Index.cuh"
 #include "runtime/cuda/Rows.cuh"
 

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch functions of Gather.cu and GatherElements.cu. Indices are i32 or i64 and may count from the end.
+// Launch functions of Gather.cu and GatherElements.cu.
 #pragma once
 
-#include "runtime/cuda/ElementType.h"
-#include "runtime/cuda/FaultRecord.h"
+#include "runtime/cuda/IndexOperand.h"
 #include "runtime/cuda/Walk.h"
 #include <cuda_runtime_api.h>
 
 namespace shardc::cuda {
-
-/// An index operand, and where bad ones are reported.
-struct IndexOperand {
-  const void *data;
-  ElementType type;
-  FaultRecord *fault;
-  int site;
-};
 
 /// Reports the first index: the table that it is for is empty.
 cudaError_t launchEmptyTable(const IndexOperand &args, cudaStream_t stream);

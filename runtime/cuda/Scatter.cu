@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/Grid.cuh"
 #include "runtime/cuda/Index.cuh"
 #include "runtime/cuda/ScatterLaunch.h"
 

@@ -2,7 +2,9 @@
 // Launch functions of Scatter.cu and CumSum.cu.
 #pragma once
 
-#include "runtime/cuda/GatherLaunch.h"
+#include "runtime/cuda/IndexOperand.h"
+#include "runtime/cuda/Walk.h"
+#include <cuda_runtime_api.h>
 
 namespace shardc::cuda {
 
