@@ -39,6 +39,28 @@ constexpr int64_t attentionTileWorkspace(int64_t batch, int64_t heads, int64_t q
   return attentionTileSums(batch, heads, queries, keys) + (biasSum ? 2 * batch * heads * queries * keys : 0);
 }
 
+/// How the gradients of relative_attention's positions are summed over the batch, with heads of 64 16-bit elements: by parts, in blocks of
+/// a head, a part and a diagonal of tiles of kAttentionRows rows. Depends on sizes alone, so that bits do too.
+struct RelativeParts {
+  int diagonals, each, parts; ///< each: batches of a part
+};
+constexpr RelativeParts relativeParts(int batch, int heads, int queries, int keys) {
+  constexpr int kRows = kAttentionRows;
+  const int diagonals = (queries + kRows - 1) / kRows + (keys + kRows - 1) / kRows - 1;
+  const int wanted = int(kAttentionBlocks) / (heads * diagonals);
+  const int each = wanted < 1 ? batch : (batch + wanted - 1) / wanted;
+  return {diagonals, each, (batch + each - 1) / each};
+}
+/// Gradients of scores, rows padded to 8; behind them a sum of each block for both kinds of positions.
+constexpr int64_t relativeScoresWorkspace(int64_t batch, int64_t heads, int64_t queries, int64_t keys) {
+  return attentionSumsWorkspace(batch, heads, queries, (keys + 7) / 8 * 8 * 2);
+}
+constexpr int64_t kRelativeSumBytes = 2 * kAttentionRows * 64 * 4; ///< distances of a diagonal, elements of a head, f32
+constexpr int64_t relativePositionsWorkspace(int batch, int heads, int queries, int keys) {
+  const RelativeParts p = relativeParts(batch, heads, queries, keys);
+  return int64_t(p.parts) * p.diagonals * 2 * heads * kRelativeSumBytes;
+}
+
 /// Of the gradient of a table's rows: the ids, sorted, and sums of runs that reach over `kIdsPerPiece` sorted ids, in up to
 /// `sumBytes` a column.
 constexpr int64_t kIdsPerPiece = 16;

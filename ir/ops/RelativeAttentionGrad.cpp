@@ -4,6 +4,7 @@
 //   dpos_key_r = scale sum_(i - j = r') ds_ij q_i,   dpos_query_r = scale sum_(i - j = r') ds_ij k_j,
 // the last two summed over the batch. Results of absent operands are left out; `joined` is as in attention_grad.
 #include "ir/base/Error.h"
+#include "ir/base/Workspace.h"
 #include "ir/ops/RelativeAttentionDims.h"
 
 namespace shardc {
@@ -27,6 +28,18 @@ llvm::Expected<Types> infer(const Op &op) {
 
 // Each product of the forward pass is made again, and has two of its own.
 Cost cost(const Op &op) { return {relativeAttentionFlops(op, 1, 2.75), attentionBytes(op)}; }
+
+/// What the usual kernels of a device want (runtime/cuda/RelativeAttention.cpp).
+int64_t workspace(const Op &op) {
+  const AttentionDims d = attentionDims(op, 1);
+  const unsigned bytes = byteSize(op.operand(1)->type().dtype);
+  if (numElements(d.scores()) == 0)
+    return 0;
+  if (bytes != 2 || d.depth != 64 || d.valueDepth != 64)
+    return attentionSumsWorkspace(d.batch, d.heads, d.queries, bytes == 8 ? 8 : 4);
+  const int64_t positions = op.operand(4) || op.operand(5) ? relativePositionsWorkspace(d.batch, d.heads, d.queries, d.keys) : 0;
+  return relativeScoresWorkspace(d.batch, d.heads, d.queries, d.keys) + positions;
+}
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   if (numberOf(op, "dropout", 0) > 0)
@@ -93,6 +106,7 @@ constinit const OpDef kRelativeAttentionGrad = {.mnemonic = "relative_attention_
                                                 .notDifferentiable = kIsGradient,
                                                 .evaluate = evaluate,
                                                 .cost = cost,
-                                                .layouts = kLastDim};
+                                                .layouts = kLastDim,
+                                                .workspace = workspace};
 
 } // namespace shardc

@@ -76,7 +76,7 @@ void packSpace(plan::Plan &plan, uint64_t capacity) {
   // Where little lives, little is much; and the work that finds it is little, too.
   PackLimits limits;
   limits.slack = std::min(limits.slack, bound / 2048);
-  limits.work = std::min<uint64_t>(limits.work / 2, arena.items.size() << 19);
+  limits.work = std::min<uint64_t>(limits.work / 8, arena.items.size() << 19);
   PackResult packed = pack(arena.items, kAlignment, limits);
   auto tryHarder = [&](uint64_t wanted) {
     PackLimits harder;

@@ -2,26 +2,18 @@
 // dpos_key and dpos_query of relative_attention from the gradients of the scores, by the tensor cores: a block for a
 // head, a diagonal of tiles and a part of the batch, which it sums in registers; then one kernel adds the parts in order.
 // Where one tile holds all keys, the block makes dq on its way.
+#include "ir/base/Workspace.h"
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/RelativeMma.cuh"
 
 namespace shardc::cuda::relative {
 namespace {
 
-/// How the sum over the batch is cut. Depends on sizes alone, so that bits do too.
-struct Parts {
-  int diagonals, each, parts; ///< batches a part
-  explicit __host__ __device__ Parts(const AttentionWork &w) {
-    constexpr int kBlocks = 132;
-    const int queryTiles = (w.queries + kSide - 1) / kSide, keyTiles = (w.keys + kSide - 1) / kSide;
-    diagonals = queryTiles + keyTiles - 1;
-    const int wanted = kBlocks / (w.heads * diagonals);
-    each = wanted < 1 ? w.batch : (w.batch + wanted - 1) / wanted;
-    parts = (w.batch + each - 1) / each;
-  }
-};
+using Parts = RelativeParts;
+__host__ __device__ inline Parts partsOf(const AttentionWork &w) { return relativeParts(w.batch, w.heads, w.queries, w.keys); }
 
 constexpr int kPartialSize = kDistances * kDepth;
+static_assert(kPartialSize * sizeof(float) == kRelativeSumBytes && kSide == kAttentionRows);
 
 /// Partial of part p, diagonal d, term t (0: keys) and head h.
 __device__ inline long long partialAt(const AttentionWork &w, const Parts &parts, int p, int d, int t, int h) {
@@ -55,7 +47,7 @@ struct Walk {
 template <typename T, bool kMakesQueries>
 __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, GradientScores scores, float *partials) {
   const AttentionWork &w = work.base;
-  const Parts parts(w);
+  const Parts parts = partsOf(w);
   const Walk walk(w, parts);
   const int h = walk.h;
   const Place<T> stages = Place<T>::first(), gradients = stages + 4 * kTileSize; // two pairs of tiles of q and k
@@ -131,7 +123,7 @@ constexpr int kJoinRows = 4;
 template <typename T>
 __global__ void __launch_bounds__(kJoinRows *kDepth) joinParts(RelativeWork work, const float *partials) {
   const AttentionWork &w = work.base;
-  const Parts parts(w);
+  const Parts parts = partsOf(w);
   const PositionsView &to = blockIdx.y ? work.dposQuery : work.dposKey;
   const int c = threadIdx.x % kDepth, keyTiles = (w.keys + kSide - 1) / kSide;
   const long long row = blockIdx.x * (long long)(kJoinRows) + threadIdx.x / kDepth;
@@ -157,8 +149,7 @@ static_assert(kBytes <= kMostAttentionShared);
 long long gradPositionsScratch(const RelativeWork &w) {
   if (!w.posKey.data && !w.posQuery.data)
     return 0;
-  const Parts parts(w.base);
-  return (long long)(parts.parts) * parts.diagonals * 2 * w.base.heads * kPartialSize * 4;
+  return relativePositionsWorkspace(w.base.batch, w.base.heads, w.base.queries, w.base.keys);
 }
 
 cudaError_t prepareGradPositions(const RelativeWork &w) {
@@ -172,7 +163,7 @@ cudaError_t enqueueGradPositions(const RelativeWork &w, const GradientScores &sc
                                  cudaStream_t stream) {
   if (!w.posKey.data && !w.posQuery.data)
     return cudaSuccess;
-  const Parts parts(w.base);
+  const Parts parts = partsOf(w.base);
   const unsigned heads = w.base.heads;
   const long long rows = (long long)(w.base.queries + w.base.keys - 1) * heads;
   return withType(w, [&](auto type) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dq of relative_attention from the gradients of the scores, by the tensor cores: a block for 128 queries of a head.
+#include "ir/base/Workspace.h"
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/RelativeMma.cuh"
 
@@ -59,7 +60,7 @@ cudaError_t enqueueGradQueries(const RelativeWork &w, const GradientScores &scor
 
 /// Scratch: the gradients of the scores, then what the position gradients want.
 static long long scoresBytes(const AttentionWork &w) {
-  return ((long long)(w.batch) * w.heads * w.queries * GradientScores::pitchOf(w.keys) * 2 + 255) / 256 * 256;
+  return relativeScoresWorkspace(w.batch, w.heads, w.queries, w.keys);
 }
 
 } // namespace relative
