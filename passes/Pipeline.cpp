@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Pipeline.h"
+#include "passes/LimitedOrder.h"
 #include "passes/Passes.h"
+#include "passes/emit/Arena.h"
 
 namespace shardc {
 
@@ -58,21 +60,14 @@ static void shardAndSchedule(PassRunner &run) {
   overlap(run);
 }
 
-/// One micro-step.
-static void buildTrain(PassRunner &run) {
-  shardAndSchedule(run);
-  run("peak-order", peakOrder);
-}
-
 /// The update of all buckets; nothing of the model is left in it.
 static void buildUpdate(PassRunner &run) {
   run("insert-optimizer", insertOptimizer);
   run("fuse", fuse);
   overlap(run);
-  run("peak-order", peakOrder);
 }
 
-/// The forward pass alone: outputs that training adds are not there yet. Its peak is never the step's.
+/// The forward pass alone: outputs that training adds are not there yet.
 static void buildEval(PassRunner &run) {
   run("set-dropout", setDropout);
   run("dce", dce);
@@ -93,6 +88,17 @@ static llvm::StringRef programName(MicroStep step) {
   return kNames[unsigned(step)];
 }
 
+/// The most that comes and goes and lives at once.
+static uint64_t peakOf(llvm::ArrayRef<ProgramGraph> programs, const CompileOptions &options) {
+  uint64_t peak = 0;
+  for (const ProgramGraph &program : programs)
+    if (program.graph->numOps()) {
+      LiveBytes live(*program.graph, options);
+      peak = std::max(peak, *llvm::max_element(liveProfile(orderOf(*program.graph), live)));
+    }
+  return peak;
+}
+
 llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Model &model,
                                     const CompileOptions &asked, const DebugOptions &debug) {
   Compilation result;
@@ -109,7 +115,10 @@ llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Mo
   std::unique_ptr<Graph> eval = run.stopped() ? nullptr : graph->clone();
   differentiate(run);
   std::unique_ptr<Graph> step = run.stopped() ? nullptr : graph->clone();
-  buildTrain(run);
+  shardAndSchedule(run);
+  std::vector<ProgramGraph> given; // the programs in their order before peak-order
+  std::unique_ptr<Graph> givenStep = run.stopped() ? nullptr : graph->clone();
+  run("peak-order", peakOrder);
   result.step = std::move(graph);
   if (llvm::Error error = run.take())
     return error;
@@ -120,15 +129,19 @@ llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Mo
     from->name = name.str();
     PassRunner inner(*from, own, quiet);
     passes(inner);
+    given.push_back({name.str(), from->clone()});
+    if (name != "eval") // whose peak is never the step's
+      inner("peak-order", peakOrder);
     result.programs.push_back({name.str(), std::move(from)});
     return inner.take();
   };
   for (MicroStep micro : llvm::ArrayRef(steps).drop_back()) {
     options.microStep = micro;
-    if (llvm::Error error = build(programName(micro), step->clone(), options, buildTrain))
+    if (llvm::Error error = build(programName(micro), step->clone(), options, shardAndSchedule))
       return error;
   }
   result.programs.push_back({programName(steps.back()).str(), result.step->clone()});
+  given.push_back({programName(steps.back()).str(), std::move(givenStep)});
   if (llvm::Error error = build("update", step->withoutOps(), options, buildUpdate))
     return error;
   options.dropout = 0;
@@ -136,6 +149,16 @@ llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Mo
     return error;
   auto start = std::chrono::steady_clock::now();
   auto plan = emitPlan(result.programs, model, asked);
+  // An order with a lower peak may be so much harder to pack that the one before takes less.
+  if (plan && peakOf(given, asked) - peakOf(result.programs, asked) < emit::looseBytes(*plan)) {
+    auto other = emitPlan(given, model, asked);
+    if (!other)
+      return other.takeError();
+    if (other->spaces(0).bytes() < plan->spaces(0).bytes()) {
+      plan = std::move(other);
+      result.programs = std::move(given);
+    }
+  }
   run.addTime("emit", start);
   if (!plan)
     return plan.takeError();

@@ -70,13 +70,20 @@ uint64_t persistentBytes(const plan::Plan &plan) {
   return bytes;
 }
 
+uint64_t tightBytes(uint64_t bound) { return bound + std::max(bound / 1000, PackLimits().slack); }
+
+uint64_t looseBytes(const plan::Plan &plan) {
+  const plan::Space &space = plan.spaces(0);
+  return space.bytes() > tightBytes(space.lower_bound()) ? space.bytes() - space.lower_bound() : 0;
+}
+
 void packSpace(plan::Plan &plan, uint64_t capacity) {
   Arena arena = arenaOf(plan);
   const uint64_t persistent = persistentBytes(plan), bound = findPeak(plan, 0).bytes;
   // Where little lives, little is much; and the work that finds it is little, too.
   PackLimits limits;
   limits.slack = std::min(limits.slack, bound / 2048);
-  limits.work = std::min<uint64_t>(limits.work / 8, arena.items.size() << 19);
+  limits.work = std::min<uint64_t>(limits.work / 2, arena.items.size() << 19);
   PackResult packed = pack(arena.items, kAlignment, limits);
   auto tryHarder = [&](uint64_t wanted) {
     PackLimits harder;
@@ -85,8 +92,8 @@ void packSpace(plan::Plan &plan, uint64_t capacity) {
       packed = std::move(tighter);
   };
   // What every plan keeps to; and what is good enough for a plan may be too much for its budget.
-  if (uint64_t promised = bound + std::max(bound / 1000, PackLimits().slack); persistent + packed.height > promised)
-    tryHarder(promised);
+  if (persistent + packed.height > tightBytes(bound))
+    tryHarder(tightBytes(bound));
   if (capacity >= bound && persistent + packed.height > capacity)
     tryHarder(capacity);
   std::vector<uint64_t> offsets(plan.buffers_size(), 0);

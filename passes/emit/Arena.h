@@ -17,6 +17,10 @@ struct Arena {
 
 /// Requires: lifetimes.
 Arena arenaOf(const plan::Plan &plan);
+/// What an arena takes at most if packing is to be called tight, where `bound` bytes live at the peak.
+uint64_t tightBytes(uint64_t bound);
+/// By how much the plan's arena is above its lower bound, if it is not tight; else 0.
+uint64_t looseBytes(const plan::Plan &plan);
 /// Packs it, and lays the plan out so. `capacity`: bytes that the space should not exceed; 0: any.
 void packSpace(plan::Plan &plan, uint64_t capacity = 0);
 /// Gives every buffer its offset and fills in the plan's one space. `offsets`: by buffer, of what comes and goes, counted from the end
