@@ -55,10 +55,10 @@ std::optional<Machine> builtIn(StringRef name) {
   Machine machine = model == "cpu" ? cpu() : h200();
   if (model == "h200x2")
     machine.floorBytes = uint64_t(1345) << 20; // NCCL's buffers too
-  if (model == "h200x8")
+  if (model == "h200x8") {
     machine.floorBytes = uint64_t(1536) << 20; // not measured
-  if (model == "h200x8")
     machine.linkBandwidth = 3e11; // 350 GB/s without multicast, less what sharing with kernels costs
+  }
   if (bf16)
     machine.priceAs = DType::BF16;
   machine.name = name.str();

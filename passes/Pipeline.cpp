@@ -150,7 +150,8 @@ llvm::Expected<Compilation> compile(std::unique_ptr<Graph> graph, const plan::Mo
   auto start = std::chrono::steady_clock::now();
   auto plan = emitPlan(result.programs, model, asked);
   // An order with a lower peak may be so much harder to pack that the one before takes less.
-  if (plan && peakOf(given, asked) - peakOf(result.programs, asked) < emit::looseBytes(*plan)) {
+  const uint64_t loose = plan ? emit::looseBytes(*plan) : 0;
+  if (loose && peakOf(given, asked) - peakOf(result.programs, asked) < loose) {
     auto other = emitPlan(given, model, asked);
     if (!other)
       return other.takeError();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/Peak.h"
+#include "ir/plan/Positions.h"
 #include "ir/plan/Text.h"
 #include "ir/plan/map/Map.h"
 
@@ -17,9 +18,7 @@ static std::string field(StringRef text) {
 }
 
 void printCsv(const plan::Plan &plan, uint32_t space, raw_ostream &os) {
-  uint64_t positions = 0;
-  for (const plan::Program &program : plan.programs())
-    positions += uint64_t(program.commands_size());
+  const uint64_t positions = Positions(plan).size();
   os << "id,lower,upper,size,offset,kind,layer,name\n";
   for (int i = 0; i < plan.buffers_size(); ++i) {
     const plan::Buffer &b = plan.buffers(i);
