@@ -33,7 +33,14 @@ static llvm::Expected<std::string> placeOfKeys(const Device &device) {
       .str();
 }
 
+/// Multiplications and additions from which a product is timed. Smaller ones take a few microseconds by any algorithm, so
+/// noise would choose it, and with it the bits.
+constexpr int64_t kWorthTiming = 100'000'000;
+
 void Tuner::add(LtProduct &product, const Operands &operands, KernelScratch workspace) {
+  const Problem &problem = product.problem();
+  if (problem.batch * problem.m * problem.n * problem.k < kWorthTiming)
+    return;
   products_.push_back({&product, operands, workspace, product.problem().describe()});
 }
 

@@ -20,7 +20,7 @@ public:
   Tuner(std::string path, Device &device, Communicator *communicator)
       : path_(std::move(path)), device_(device), communicator_(communicator) {}
 
-  /// The product stays where it is until `settle`. The workspace holds kProductWorkspace bytes.
+  /// The product stays where it is until `settle`. Small ones are left with the library's first answer. The workspace holds kProductWorkspace bytes.
   void add(LtProduct &product, const Operands &operands, KernelScratch workspace);
   /// All ranks call it, after the same plan. What the products read and write holds anything afterwards. Errors: of the
   /// device; a rank has failed. Where the file cannot be written, what it lacks stays with the library's first answer: so

@@ -188,6 +188,18 @@ TEST_F(CudaTuning, ranksUseTheFileOfRank0) {
   }
 }
 
+TEST_F(CudaTuning, smallOnesAreNotTimed) {
+  TemporaryFolder folder;
+  problem.m = 64; // of the memory that holds more
+  auto one = product();
+  ASSERT_TRUE(one);
+  cuda::Tuner tuner(folder.path("tuning.txt"), *sharedDevice(), nullptr);
+  tuner.add(*one, operands, scratch);
+  ASSERT_EQ(llvm::toString(tuner.settle()), "");
+  EXPECT_EQ(tuner.timed(), 0u);
+  EXPECT_TRUE(Tuning::read(folder.path("tuning.txt")).empty());
+}
+
 TEST_F(CudaTuning, withoutAFileNothingIsTimed) {
   auto one = product();
   ASSERT_TRUE(one);
