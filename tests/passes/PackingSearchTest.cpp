@@ -95,7 +95,7 @@ TEST(PackingSearch, IsExactForSmallProblems) {
 TEST(PackingSearch, ProvesThatTheBoundIsOutOfReach) {
   Items items = {{1, 1, 4}, {3, 5, 8}, {1, 3, 7}, {1, 3, 5}, {2, 4, 6},
                  {2, 1, 5}, {1, 3, 4}, {3, 0, 2}, {3, 0, 1}};
-  PackResult packed = pack(items, 1, {.slack = 0});
+  PackResult packed = pack(items, 1, {.slack = 0, .work = 1 << 24});
   EXPECT_EQ(faultOf(items, 1, packed), "");
   EXPECT_EQ(packed.lowerBound, 6u);
   EXPECT_EQ(packed.height, exhaustive(items));

@@ -46,7 +46,7 @@ TEST(Spawn, ReturnsTheWorstEnd) {
 
 TEST(Spawn, EndsThoseThatHang) {
   auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(spawn(3, "trap '' INT TERM; [ $RANK = 1 ] && exit 4; sleep 100", /*patience=*/0.5), 4);
+  EXPECT_EQ(spawn(3, "trap '' INT TERM; [ $RANK = 1 ] && exit 4; exec sleep 100", /*patience=*/0.5), 4);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
