@@ -53,7 +53,7 @@ std::vector<BufferGroup> groupsOf(const plan::Plan &plan, ArrayRef<uint32_t> buf
 }
 
 std::vector<LayerGroup> singleLayersOf(const plan::Plan &plan, ArrayRef<uint32_t> buffers) {
-  map::Parts parts = map::partsOf(plan, map::usesOf(plan));
+  map::Parts parts = map::partsOf(plan, livesOf(plan));
   std::vector<LayerGroup> layers(parts.names.size());
   for (auto [layer, name] : zip_equal(layers, parts.names))
     layer.name = name;

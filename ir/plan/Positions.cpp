@@ -10,18 +10,16 @@ using namespace llvm;
 namespace shardc {
 
 Positions::Positions(const plan::Plan &plan) : plan_(plan), starts_{0} {
-  for (const plan::Program &program : plan.programs())
-    starts_.push_back(starts_.back() + uint64_t(program.commands_size()));
+  for (const plan::Program &program : plan.programs()) {
+    for (const plan::Command &command : program.commands())
+      commands_.push_back(&command);
+    starts_.push_back(commands_.size());
+  }
 }
 
 int Positions::programIndex(uint64_t position) const {
   assert(position < size());
   return int(llvm::upper_bound(starts_, position) - starts_.begin()) - 1;
-}
-
-const plan::Command &Positions::command(uint64_t position) const {
-  int program = programIndex(position);
-  return plan_.programs(program).commands(int(position - starts_[program]));
 }
 
 std::string Positions::describe(uint64_t position) const {

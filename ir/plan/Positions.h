@@ -12,18 +12,21 @@ class Positions {
 public:
   explicit Positions(const plan::Plan &plan);
 
-  uint64_t size() const { return starts_.back(); }
+  uint64_t size() const { return commands_.size(); }
   /// Of program `index`; of the number of programs: the end of the last one.
   uint64_t start(int program) const { return starts_[program]; }
   /// Both require: position < size().
   int programIndex(uint64_t position) const;
-  const plan::Command &command(uint64_t position) const;
+  const plan::Command &command(uint64_t position) const { return *commands_[position]; }
+  /// All, by position.
+  llvm::ArrayRef<const plan::Command *> commands() const { return commands_; }
 
   /// "train command 583 (forward), matmul, layer.0/MatMul"; escaped, as long as it is.
   std::string describe(uint64_t position) const;
 
 private:
   const plan::Plan &plan_;
+  std::vector<const plan::Command *> commands_;
   std::vector<uint64_t> starts_; ///< first position of each program, then the number of all commands
 };
 

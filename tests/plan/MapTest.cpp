@@ -88,34 +88,10 @@ TEST(Map, AnAxisOfWhatComesAndGoesIsLinear) {
   EXPECT_DOUBLE_EQ(axis(plan.spaces(0).bytes() / 2), 0.5);
 }
 
-TEST(Map, UsesAreFirstWritesAndLastReads) {
-  for (const plan::Plan &plan : somePlans()) {
-    std::vector<const plan::Command *> commands = map::commandsOf(plan);
-    ASSERT_EQ(commands.size(), positionsOf(plan));
-    std::vector<map::Use> uses = map::usesOf(plan);
-    for (int b = 0; b < plan.buffers_size(); ++b) {
-      auto touches = [&](const auto &refs) {
-        return any_of(refs, [&](const plan::Ref &ref) {
-          return !ref.absent() && ref.buffer() == uint32_t(b);
-        });
-      };
-      uint64_t writer = map::kNowhere, reader = map::kNowhere;
-      for (size_t p = commands.size(); p-- > 0;) {
-        if (touches(commands[p]->outputs()))
-          writer = p;
-        if (touches(commands[p]->inputs()) && reader == map::kNowhere)
-          reader = p;
-      }
-      EXPECT_EQ(uses[size_t(b)].writer, writer) << plan.buffers(b).name();
-      EXPECT_EQ(uses[size_t(b)].reader, reader) << plan.buffers(b).name();
-    }
-  }
-}
-
 TEST(Map, BandsCoverAllCommandsInOrder) {
   for (const plan::Plan &plan : somePlans()) {
-    std::vector<map::Use> uses = map::usesOf(plan);
-    map::Parts parts = map::partsOf(plan, uses);
+    std::vector<Life> lives = livesOf(plan);
+    map::Parts parts = map::partsOf(plan, lives);
     uint64_t at = 0;
     for (const map::Band &band : map::bandsOf(plan, parts)) {
       EXPECT_EQ(band.first, at);
@@ -141,13 +117,13 @@ TEST(Map, PartsAreLayersOrPlacesWithoutTheWrapper) {
   command(plan, 0, 0).set_layer(1); // "layer.0"
   setPlace(plan, 0, 1, "/m/lm_head/MatMul");
   setPlace(plan, 0, 2, "/m/Mul_4");
-  std::vector<map::Use> uses = map::usesOf(plan);
-  map::Parts parts = map::partsOf(plan, uses);
+  std::vector<Life> lives = livesOf(plan);
+  map::Parts parts = map::partsOf(plan, lives);
   EXPECT_EQ(parts.names[parts.ofCommand[0]], "layer.0");
   EXPECT_EQ(parts.names[parts.ofCommand[1]], "lm_head");
   EXPECT_EQ(parts.names[parts.ofCommand[2]], "Mul_4");
   setPlace(plan, 0, 2, "/other/Mul_4"); // now there is no wrapper
-  parts = map::partsOf(plan, uses);
+  parts = map::partsOf(plan, lives);
   EXPECT_EQ(parts.names[parts.ofCommand[1]], "m.lm_head");
 }
 
@@ -158,9 +134,9 @@ TEST(Map, TheStoryAddsUpAndFoldsLayers) {
   plan.set_strings(1, "block.3");
   plan.mutable_buffers(kSquares)->set_layer(uint32_t(plan.strings_size() - 1)); // block.7
   for (const plan::Plan &p : {plan, smallPlan(), rankPlan(4, 3, 2)}) {
-    std::vector<map::Use> uses = map::usesOf(p);
-    map::Parts parts = map::partsOf(p, uses);
-    map::Story story = map::storyOf(p, 0, parts, uses, map::bandsOf(p, parts));
+    std::vector<Life> lives = livesOf(p);
+    map::Parts parts = map::partsOf(p, lives);
+    map::Story story = map::storyOf(p, 0, parts, lives, map::bandsOf(p, parts));
     EXPECT_EQ(story.bytes, p.spaces(0).lower_bound());
     EXPECT_EQ(story.position, findPeak(p, 0).position);
     uint64_t sum = 0, buffers = 0;

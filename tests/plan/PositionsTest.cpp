@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/Positions.h"
-#include "tests/plan/SmallPlan.h"
+#include "tests/plan/RankPlan.h"
+#include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 
 namespace shardc {
@@ -49,6 +50,28 @@ TEST(Positions, LivesAreThoseOfTheCommands) {
   EXPECT_EQ(lives[kParameters].producer, 4u);
   EXPECT_EQ(lives[kLoss].writes, 2u);
   EXPECT_EQ(lives[kLoss].lastReader, Life::kNone);
+}
+
+TEST(Positions, LivesAreFirstWritesAndLastReads) {
+  for (const plan::Plan &plan : {twoStreamPlan(), regionPlan(), rankPlan(4, 3, 2), rankPlan(2, 1, 3)}) {
+    Positions positions(plan);
+    llvm::ArrayRef<const plan::Command *> commands = positions.commands();
+    std::vector<Life> lives = livesOf(plan);
+    for (int b = 0; b < plan.buffers_size(); ++b) {
+      auto touches = [&](const auto &refs) {
+        return llvm::any_of(refs, [&](const plan::Ref &ref) { return !ref.absent() && ref.buffer() == uint32_t(b); });
+      };
+      uint64_t producer = Life::kNone, reader = Life::kNone;
+      for (size_t p = commands.size(); p-- > 0;) {
+        if (touches(commands[p]->outputs()))
+          producer = p;
+        if (touches(commands[p]->inputs()) && reader == Life::kNone)
+          reader = p;
+      }
+      EXPECT_EQ(lives[size_t(b)].producer, producer) << plan.buffers(b).name();
+      EXPECT_EQ(lives[size_t(b)].lastReader, reader) << plan.buffers(b).name();
+    }
+  }
 }
 
 TEST(Positions, TouchesOfABuffer) {

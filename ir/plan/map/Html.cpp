@@ -22,9 +22,9 @@ constexpr const char *kPage[] = {
 class Data {
 public:
   Data(const plan::Plan &plan, raw_ostream &os)
-      : plan_(plan), commands_(commandsOf(plan)), uses_(usesOf(plan)), parts_(partsOf(plan, uses_)),
+      : plan_(plan), positions_(plan), lives_(livesOf(plan)), parts_(partsOf(plan, lives_)),
         bands_(bandsOf(plan, parts_)), json_(os) {
-    for (const plan::Command *c : commands_)
+    for (const plan::Command *c : positions_.commands())
       kernels_.push_back(number(c->kernel()));
   }
 
@@ -85,7 +85,7 @@ private:
     return (printable(plan_.model().path()) + "; " + Twine(plan_.ranks()) +
             (plan_.ranks() == 1 ? " rank" : " ranks") + ", ZeRO stage " + Twine(plan_.zero()) +
             ", batch " + Twine(plan_.batch()) + " a rank and micro-step; " +
-            Twine(plan_.buffers_size()) + " buffers, " + Twine(commands_.size()) + " commands")
+            Twine(plan_.buffers_size()) + " buffers, " + Twine(positions_.size()) + " commands")
         .str();
   }
 
@@ -101,10 +101,10 @@ private:
 
   void writeCommands() {
     list("kernel", kernels_, [](uint32_t kernel) { return kernel; });
-    list("place", commands_,
+    list("place", positions_.commands(),
          [&](const plan::Command *c) { return number(plan_.strings(int(c->place()))); });
     json_.attributeArray("operands", [&] {
-      for (const plan::Command *c : commands_)
+      for (const plan::Command *c : positions_.commands())
         json_.array([&] {
           for (const auto *refs : {&c->inputs(), &c->outputs()})
             for (const plan::Ref &ref : *refs)
@@ -116,7 +116,7 @@ private:
 
   void writeBuffers() {
     const auto &buffers = plan_.buffers();
-    auto position = [](uint64_t p) { return p == kNowhere ? int64_t(-1) : int64_t(p); };
+    auto position = [](uint64_t p) { return p == Life::kNone ? int64_t(-1) : int64_t(p); };
     list("name", buffers, [](const plan::Buffer &b) { return printable(b.name()); });
     list("kind", buffers,
          [](const plan::Buffer &b) { return int64_t(&colorOf(b.kind()) - kKindColors); });
@@ -126,16 +126,16 @@ private:
     list("bytes", buffers, [](const plan::Buffer &b) { return b.bytes(); });
     list("first", buffers, [](const plan::Buffer &b) { return b.persistent() ? 0 : b.first(); });
     list("last", buffers, [&](const plan::Buffer &b) {
-      return b.persistent() ? uint64_t(commands_.size()) : b.last();
+      return b.persistent() ? positions_.size() : b.last();
     });
     list("always", buffers, [](const plan::Buffer &b) { return int64_t(b.persistent()); });
-    list("writer", uses_, [&](const Use &use) { return position(use.writer); });
-    list("reader", uses_, [&](const Use &use) { return position(use.reader); });
+    list("writer", lives_, [&](const Life &life) { return position(life.producer); });
+    list("reader", lives_, [&](const Life &life) { return position(life.lastReader); });
   }
 
   void writeSpace(uint32_t s) {
     const plan::Space &space = plan_.spaces(int(s));
-    Story story = storyOf(plan_, s, parts_, uses_, bands_);
+    Story story = storyOf(plan_, s, parts_, lives_, bands_);
     text("kind", kindName(space.kind()));
     json_.attribute("bytes", space.bytes());
     json_.attribute("bound", space.lower_bound());
@@ -175,8 +175,8 @@ private:
   }
 
   const plan::Plan &plan_;
-  std::vector<const plan::Command *> commands_;
-  std::vector<Use> uses_;
+  Positions positions_;
+  std::vector<Life> lives_;
   Parts parts_;
   std::vector<Band> bands_;
   std::vector<std::string> strings_;

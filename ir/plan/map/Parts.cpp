@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/map/Parts.h"
-#include "ir/plan/Positions.h"
 #include "ir/plan/Text.h"
 #include "ir/plan/Wire.h"
 #include "llvm/ADT/StringExtras.h"
@@ -9,22 +8,6 @@
 using namespace llvm;
 
 namespace shardc::map {
-
-std::vector<const plan::Command *> commandsOf(const plan::Plan &plan) {
-  std::vector<const plan::Command *> list;
-  for (const plan::Program &program : plan.programs())
-    for (const plan::Command &c : program.commands())
-      list.push_back(&c);
-  return list;
-}
-
-std::vector<Use> usesOf(const plan::Plan &plan) {
-  static_assert(kNowhere == Life::kNone);
-  std::vector<Use> uses;
-  for (const Life &life : livesOf(plan))
-    uses.push_back({life.producer, life.lastReader});
-  return uses;
-}
 
 /// What all places with a path ("/m/lm_head/MatMul") begin with: the exporter's wrapper ("m").
 /// Empty: nothing.
@@ -55,7 +38,7 @@ static std::string partOfPlace(StringRef place, StringRef wrapper) {
   return printable(join(path, "."));
 }
 
-Parts partsOf(const plan::Plan &plan, ArrayRef<Use> uses) {
+Parts partsOf(const plan::Plan &plan, ArrayRef<Life> lives) {
   Parts parts;
   StringMap<uint32_t> known; // only looked up
   auto number = [&](std::string name) {
@@ -65,12 +48,13 @@ Parts partsOf(const plan::Plan &plan, ArrayRef<Use> uses) {
     return entry->second;
   };
   StringRef wrapper = wrapperOf(plan);
-  for (const plan::Command *c : commandsOf(plan)) {
-    const std::string &layer = plan.strings(int(c->layer()));
-    std::string name =
-        layer.empty() ? partOfPlace(plan.strings(int(c->place())), wrapper) : printable(layer);
-    parts.ofCommand.push_back(number(name.empty() ? c->kernel() : name));
-  }
+  for (const plan::Program &program : plan.programs())
+    for (const plan::Command &c : program.commands()) {
+      const std::string &layer = plan.strings(int(c.layer()));
+      std::string name =
+          layer.empty() ? partOfPlace(plan.strings(int(c.place())), wrapper) : printable(layer);
+      parts.ofCommand.push_back(number(name.empty() ? c.kernel() : name));
+    }
   for (int i = 0; i < plan.buffers_size(); ++i) {
     const plan::Buffer &b = plan.buffers(i);
     const std::string &layer = plan.strings(int(b.layer()));
@@ -78,10 +62,10 @@ Parts partsOf(const plan::Plan &plan, ArrayRef<Use> uses) {
                   b.kind() == plan::CONSTANT || b.kind() == plan::SCALAR;
     if (!layer.empty())
       parts.ofBuffer.push_back(number(printable(layer)));
-    else if (helper || uses[size_t(i)].writer == kNowhere)
+    else if (helper || lives[size_t(i)].producer == Life::kNone)
       parts.ofBuffer.push_back(number(kindName(b.kind()).str()));
     else
-      parts.ofBuffer.push_back(parts.ofCommand[uses[size_t(i)].writer]);
+      parts.ofBuffer.push_back(parts.ofCommand[lives[size_t(i)].producer]);
   }
   return parts;
 }

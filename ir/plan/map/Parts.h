@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which part of the model commands and buffers belong to, and when a buffer is written and read.
+// Which part of the model commands and buffers belong to.
 #pragma once
 
-#include "ir/plan/Plan.h"
-#include <vector>
+#include "ir/plan/Positions.h"
 
 namespace shardc::map {
-
-constexpr uint64_t kNowhere = ~uint64_t(0);
-
-/// All commands, by position.
-std::vector<const plan::Command *> commandsOf(const plan::Plan &plan);
-
-/// Positions of the first command that writes any of a buffer and of the last one that reads any;
-/// kNowhere: there is none.
-struct Use {
-  uint64_t writer = kNowhere, reader = kNowhere;
-};
-/// By buffer.
-std::vector<Use> usesOf(const plan::Plan &plan);
 
 /// A part is a layer. What has no layer goes by the place of its command ("/m/lm_head/MatMul":
 /// "lm_head", `m` being what all places begin with); workspace, inputs, constants and scalars by
@@ -28,7 +14,8 @@ struct Parts {
   std::vector<uint32_t> ofCommand; ///< by position
   std::vector<uint32_t> ofBuffer;
 };
-Parts partsOf(const plan::Plan &plan, llvm::ArrayRef<Use> uses);
+/// `lives`: livesOf(plan).
+Parts partsOf(const plan::Plan &plan, llvm::ArrayRef<Life> lives);
 
 /// A run of positions [first, last) in one program, phase and part.
 struct Band {

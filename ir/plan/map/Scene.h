@@ -12,16 +12,16 @@ namespace shardc::map {
 struct Scene {
   /// Keeps a reference to the plan.
   Scene(const plan::Plan &plan, uint32_t space)
-      : plan(plan), index(space), uses(usesOf(plan)), parts(partsOf(plan, uses)),
+      : plan(plan), index(space), lives(livesOf(plan)), parts(partsOf(plan, lives)),
         bands(bandsOf(plan, parts)), curve(liveCurve(plan, space)), axis(plan, space),
-        story(storyOf(plan, space, parts, uses, bands)),
+        story(storyOf(plan, space, parts, lives, bands)),
         positions(std::max<uint64_t>(1, parts.ofCommand.size())) {}
 
   const plan::Space &space() const { return plan.spaces(int(index)); }
 
   const plan::Plan &plan;
   uint32_t index;
-  std::vector<Use> uses;
+  std::vector<Life> lives;
   Parts parts;
   std::vector<Band> bands;
   std::vector<Live> curve;

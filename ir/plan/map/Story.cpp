@@ -33,22 +33,22 @@ std::pair<StringRef, std::optional<uint64_t>> family(StringRef name) {
 
 class Teller {
 public:
-  Teller(const plan::Plan &plan, const Parts &parts, ArrayRef<Use> uses, ArrayRef<Band> bands)
-      : plan_(plan), commands_(commandsOf(plan)), parts_(parts), uses_(uses), bands_(bands) {}
+  Teller(const plan::Plan &plan, const Parts &parts, ArrayRef<Life> lives, ArrayRef<Band> bands)
+      : plan_(plan), positions_(plan), parts_(parts), lives_(lives), bands_(bands) {}
 
   Story tell(uint32_t space) {
     Peak peak = findPeak(plan_, space);
     Story story;
     story.bytes = peak.bytes;
     story.position = peak.position;
-    if (commands_.empty())
+    if (!positions_.size())
       return story;
     findOperands(peak.position);
     const Band &band = bandAt(bands_, peak.position);
     const plan::Program &program = plan_.programs(int(band.program));
     story.part = parts_.names[band.part];
     story.where = (phaseName(plan_, band) + " of " + story.part + " (" +
-                   printable(commands_[peak.position]->kernel()) + ", command " +
+                   printable(positions_.command(peak.position).kernel()) + ", command " +
                    Twine(peak.position) + " of " + printable(program.name()) + ")")
                       .str();
     story.groups = groups(peak);
@@ -59,7 +59,7 @@ public:
 private:
   void findOperands(uint64_t position) {
     inUse_.assign(size_t(plan_.buffers_size()), false);
-    const plan::Command &c = *commands_[position];
+    const plan::Command &c = positions_.command(position);
     for (const plan::Ref &ref : c.inputs())
       if (!ref.absent())
         inUse_[ref.buffer()] = true;
@@ -72,7 +72,7 @@ private:
 
   std::string why(uint32_t buffer, uint64_t peak) const {
     const plan::Buffer &b = plan_.buffers(int(buffer));
-    const Use &use = uses_[buffer];
+    const Life &life = lives_[buffer];
     if (b.kind() == plan::WORKSPACE)
       return "scratch memory of commands";
     if (b.persistent())
@@ -81,11 +81,12 @@ private:
       return "read or written by this command";
     if (b.kind() == plan::COMMUNICATION)
       return "in flight between the ranks";
-    if (use.reader == kNowhere || use.reader <= peak)
+    if (life.lastReader == Life::kNone || life.lastReader <= peak)
       return "kept to the end of the program";
-    StringRef reader = phaseName(plan_, bandAt(bands_, use.reader));
+    StringRef reader = phaseName(plan_, bandAt(bands_, life.lastReader));
     StringRef here = phaseName(plan_, bandAt(bands_, peak));
-    StringRef writer = use.writer == kNowhere ? here : phaseName(plan_, bandAt(bands_, use.writer));
+    StringRef writer =
+        life.producer == Life::kNone ? here : phaseName(plan_, bandAt(bands_, life.producer));
     if (reader == writer)
       return ("read again later in the " + reader).str();
     return (reader == "update" ? "waits for the " : "saved for the ") + reader.str();
@@ -154,18 +155,18 @@ private:
   }
 
   const plan::Plan &plan_;
-  std::vector<const plan::Command *> commands_;
+  Positions positions_;
   const Parts &parts_;
-  ArrayRef<Use> uses_;
+  ArrayRef<Life> lives_;
   ArrayRef<Band> bands_;
   std::vector<bool> inUse_; ///< by buffer: an operand of the command at the peak
 };
 
 } // namespace
 
-Story storyOf(const plan::Plan &plan, uint32_t space, const Parts &parts, ArrayRef<Use> uses,
+Story storyOf(const plan::Plan &plan, uint32_t space, const Parts &parts, ArrayRef<Life> lives,
               ArrayRef<Band> bands) {
-  return Teller(plan, parts, uses, bands).tell(space);
+  return Teller(plan, parts, lives, bands).tell(space);
 }
 
 } // namespace shardc::map

@@ -30,7 +30,7 @@ struct Story {
   std::string summary;
   std::vector<PeakGroup> groups; ///< largest first; their sum is `bytes`
 };
-Story storyOf(const plan::Plan &plan, uint32_t space, const Parts &parts, llvm::ArrayRef<Use> uses,
+Story storyOf(const plan::Plan &plan, uint32_t space, const Parts &parts, llvm::ArrayRef<Life> lives,
               llvm::ArrayRef<Band> bands);
 
 /// "forward pass", "backward pass", "update", "evaluation".
