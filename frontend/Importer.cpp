@@ -461,10 +461,15 @@ llvm::Expected<std::unique_ptr<Graph>> Importer::run() {
     return choice.takeError();
   loss_ = std::move(*choice);
   chooseNodes();
-  for (auto step : {&Importer::readParameters, &Importer::makeInputs, &Importer::importNodes,
-                    &Importer::setOutputs, &Importer::finish})
+  for (auto step : {&Importer::readParameters, &Importer::makeInputs})
     if (auto error = (this->*step)())
       return error;
+  for (auto step : {&Importer::importNodes, &Importer::setOutputs})
+    if (auto error = (this->*step)())
+      return withHint(std::move(error),
+                      "if sizes do not fit: check --dim and --input-shape; else export the model again");
+  if (auto error = finish())
+    return error;
   report();
   return std::move(graph_);
 }
@@ -477,9 +482,7 @@ importOnnx(const OnnxModel &model, const ImportOptions &options, std::vector<std
   auto graph = importer.run();
   if (notes)
     llvm::append_range(*notes, importer.takeNotes());
-  return withHint(
-      std::move(graph),
-      "if sizes do not fit: check --dim and --input-shape; else export the model again");
+  return graph;
 }
 
 } // namespace shardc

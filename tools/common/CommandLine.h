@@ -45,6 +45,6 @@ template <> class llvm::cl::parser<shardc::Size> final : public basic_parser<sha
 public:
   using basic_parser::basic_parser;
   bool parse(Option &option, StringRef name, StringRef text, shardc::Size &value);
-  StringRef getValueName() const override { return "size"; }
+  StringRef getValueName() const override { return "SIZE"; }
   void printOptionDiff(const Option &option, shardc::Size value, OptVal, size_t width) const;
 };

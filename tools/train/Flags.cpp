@@ -206,7 +206,7 @@ llvm::Expected<TrainFlags> parseFlags(int argc, char **argv) {
                                       &machineCategory, &laterCategory};
   parseCommandLine(
       argc, argv,
-      {"trains a model by its plan\n\n"
+      {"Trains a model by its plan.\n\n"
        "Step s of an epoch reads rows [s*G, (s+1)*G), G = batch x ranks x accumulate. Ctrl-C "
        "finishes the "
        "step, saves and exits with 130.",
