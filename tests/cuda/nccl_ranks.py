@@ -19,7 +19,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
-from golden import SETTINGS, Differs, call, compile_plan  # noqa: E402
+from golden import SETTINGS, Differs, call, compile_plan, read_log  # noqa: E402
 
 STEPS, LIMIT = 10, 30
 
@@ -57,8 +57,8 @@ def finish(processes, timeout):
 
 
 def results(out):
-    with open(f"{out}/log.jsonl") as log, open(f"{out}/model.safetensors", "rb") as weights:
-        return [(line["loss"], line["grad_norm"]) for line in map(json.loads, log) if "loss" in line], weights.read()
+    with open(f"{out}/model.safetensors", "rb") as weights:
+        return [(line["loss"], line["grad_norm"]) for line in read_log(out)], weights.read()
 
 
 def compile_for_two(a, model, tmp, zero, accumulate, precision):

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
-from golden import SETTINGS, Differs, call, compile_plan  # noqa: E402
+from golden import SETTINGS, Differs, call, compile_plan, read_log  # noqa: E402
 
 STEPS = 20
 
@@ -18,8 +18,8 @@ STEPS = 20
 def run(bin_dir, plan, folder, out, flags):
     call(f"{bin_dir}/shardc-train", plan, "--data", f"{folder}/data.safetensors", "--max-steps", STEPS, "--output-dir", out,
          "--device", "cuda", *SETTINGS["adamw-clip-linear"][1].split(), *flags)
-    with open(f"{out}/log.jsonl") as log, open(f"{out}/model.safetensors", "rb") as weights:
-        lines = [(line["loss"], line["grad_norm"]) for line in map(json.loads, log) if "loss" in line]
+    with open(f"{out}/model.safetensors", "rb") as weights:
+        lines = [(line["loss"], line["grad_norm"]) for line in read_log(out)]
         if len(lines) != STEPS:
             raise Differs(f"{len(lines)} steps in the log, wanted {STEPS}")
         return lines, weights.read()

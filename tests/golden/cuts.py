@@ -14,7 +14,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from golden import RUN, Differs, call, load_file, np, relative, run_on
+from golden import RUN, Differs, call, compile_plan, load_file, np, read_log, relative, run_on
 from safetensors.numpy import save_file
 
 ROWS, STEPS = 96, 20
@@ -29,21 +29,12 @@ def draw_rows(folder, path):
 
 def run(bin_dir, model, golden, data, ranks, zero, accumulate):
     """(log, bytes of the trained weights)"""
-    dims = f"batch={ROWS // (ranks * accumulate)}"
-    if golden["task"] != "mlp" and "input_ids" in load_file(data):
-        dims += f",src={golden['src']}"
-    if golden["task"] == "seq2seq":
-        dims += f",tgt={golden['tgt']}"
-    loss = [] if "-loss" in model else ["--loss", "mse" if golden["task"] == "regress" else "cross_entropy", "--logits", "logits"]
     with tempfile.TemporaryDirectory() as t:
-        call(f"{bin_dir}/shardc", model, "-o", f"{t}/m.plan", "--ranks", ranks, "--zero", zero, "--accumulate", accumulate,
-             "--dim", dims, *loss)
+        compile_plan(bin_dir, model, f"{t}/m.plan", dict(golden, batch=ROWS), "adamw", ranks, zero, accumulate)
         call(f"{bin_dir}/shardc-train", f"{t}/m.plan", "--data", data, "--max-steps", STEPS, "--learning-rate", "1e-3",
              "--weight-decay", "0.1", "--max-grad-norm", "0.5", "--warmup-steps", 5, "--output-dir", f"{t}/out", *RUN)
-        with open(f"{t}/out/log.jsonl") as f:
-            log = [line for line in map(json.loads, f) if "loss" in line]
         with open(f"{t}/out/model.safetensors", "rb") as f:
-            return log, f.read()
+            return read_log(f"{t}/out"), f.read()
 
 
 def main():

@@ -11,8 +11,7 @@ import os
 import sys
 import tempfile
 
-from golden import SETTINGS, Differs, compile_plan, relative, run_on, train
-import numpy as np
+from golden import SETTINGS, Differs, compile_plan, np, relative, run_on, train
 
 SEEDS = 20
 

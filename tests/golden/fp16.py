@@ -6,14 +6,11 @@
 FOLDERs are those of golden.py. After --settle steps no line of the log may say that its update was skipped; the mean loss of the last
 --last steps must be within --within of fp32's on one rank. Exit codes as golden.py.
 """
-import argparse
 import functools
 import json
 import tempfile
 
-import numpy as np
-
-from golden import SETTINGS, Differs, compare_all, compile_plan, run_on, train
+from golden import SETTINGS, Differs, arguments, compare_all, compile_plan, np, run_on, train
 
 
 @functools.cache
@@ -25,7 +22,7 @@ def run(bin_dir, folder, model, setting, steps, golden, ranks, zero, accumulate,
     optimizer, train_flags = SETTINGS[setting]
     with tempfile.TemporaryDirectory() as tmp:
         compile_plan(bin_dir, model, f"{tmp}/m.plan", golden, optimizer, ranks, zero, accumulate, ["--precision", precision, *flags.split()])
-        log = train(bin_dir, f"{tmp}/m.plan", folder, f"{tmp}/out", steps, train_flags)
+        log = train(bin_dir, f"{tmp}/m.plan", folder, f"{tmp}/out", steps, train_flags, ranks=ranks)
     if len(log) != steps:
         raise Differs(f"{len(log)} steps in the log, wanted {steps}")
     return log
@@ -47,26 +44,15 @@ def check(bin_dir, folder, model, setting, ranks, zero, accumulate, a):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("bin")
-    p.add_argument("folders", nargs="+")
-    p.add_argument("--only", default="")
-    p.add_argument("--settings", default="adamw")
+    p = arguments(__doc__, "adamw")
     p.add_argument("--steps", type=int, default=200)
     p.add_argument("--settle", type=int, default=20)
     p.add_argument("--last", type=int, default=20)
     p.add_argument("--within", type=float, default=0.02)
-    p.add_argument("--ranks", default="1")
-    p.add_argument("--zero", default="0")
-    p.add_argument("--accumulate", default="1")
     p.add_argument("--flags", default="", help="more for shardc")
-    p.add_argument("--device", default="")
-    p.add_argument("--jobs", type=int, default=2)
-    p.add_argument("-v", action="store_true")
     a = p.parse_args()
-    run_on(a.device)
-    if a.device == "cuda":
-        a.flags += " --target cuda"
+    run_on(a.device, a.processes)
+    a.flags += " --target cuda" * (a.device == "cuda")
     compare_all(a, "golden.json", lambda *case: check(a.bin, *case, a))
 
 

@@ -98,6 +98,11 @@ def train(bin_dir, plan, folder, out, steps, flags, extra=(), ranks=1):
     command = [f"{bin_dir}/shardc-train", plan, "--data", f"{folder}/data.safetensors", "--no-shuffle", "--max-steps", steps,
                "--output-dir", out, *flags.split(), *extra, *RUN]
     call_ranks(ranks, *command) if PROCESSES and ranks > 1 else call(*command)
+    return read_log(out)
+
+
+def read_log(out):
+    """The updates that a run logged into its --output-dir."""
     with open(f"{out}/log.jsonl") as f:
         return [line for line in map(json.loads, f) if "loss" in line]
 
@@ -174,6 +179,23 @@ def check(bin_dir, folder, model, setting, ranks, zero, accumulate, rtol):
         return f"loss {loss:.1e}, norm {norm:.1e}" + (", " + compare_weights(folder, golden, *files) if extra else "")
 
 
+def arguments(doc, settings):
+    """Of a program that calls compare_all, which may add its own."""
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("bin")
+    p.add_argument("folders", nargs="+")
+    p.add_argument("--only", default="")
+    p.add_argument("--settings", default=settings)
+    p.add_argument("--ranks", default="1")
+    p.add_argument("--zero", default="0")
+    p.add_argument("--accumulate", default="1")
+    p.add_argument("--device")
+    p.add_argument("--processes", action="store_true")
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("-v", action="store_true")
+    return p
+
+
 def compare_all(a, recorded, check):
     """check(folder, model, setting, ranks, zero, accumulate) for each case that the arguments ask for, in folders with the file
     `recorded`; prints what came out, and exits."""
@@ -206,19 +228,8 @@ def compare_all(a, recorded, check):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("bin")
-    p.add_argument("folders", nargs="+")
-    p.add_argument("--only", default="")
-    p.add_argument("--settings", default=",".join(SETTINGS))
-    p.add_argument("--ranks", default="1")
-    p.add_argument("--zero", default="0")
-    p.add_argument("--accumulate", default="1")
+    p = arguments(__doc__, ",".join(SETTINGS))
     p.add_argument("--rtol", type=float, default=5e-6)
-    p.add_argument("--device")
-    p.add_argument("--processes", action="store_true")
-    p.add_argument("--jobs", type=int, default=2)
-    p.add_argument("-v", action="store_true")
     a = p.parse_args()
     run_on(a.device, a.processes)
     compare_all(a, "golden.json", lambda *case: check(a.bin, *case, a.rtol))

@@ -7,11 +7,10 @@ FOLDERs are those of golden.py with a bf16.json (tests/models/golden_torch.py, `
 relative error of the losses of all steps must be at most twice that of PyTorch's autocast (or of --least, where PyTorch was lucky);
 of tf32 half of it (three bits more, but a ReLU that flips costs the same). A cut must come as near to the exact losses as --cut times that allows: its sums are rounded in another order. Exit codes as golden.py.
 """
-import argparse
 import json
 import tempfile
 
-from golden import SETTINGS, Differs, compare_all, compile_plan, relative, run_on, train
+from golden import SETTINGS, Differs, arguments, compare_all, compile_plan, relative, run_on, train
 
 
 def check(bin_dir, folder, model, setting, ranks, zero, accumulate, a):
@@ -33,22 +32,11 @@ def check(bin_dir, folder, model, setting, ranks, zero, accumulate, a):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("bin")
-    p.add_argument("folders", nargs="+")
-    p.add_argument("--only", default="")
+    p = arguments(__doc__, ",".join(SETTINGS))
     p.add_argument("--precision", default="bf16", choices=["bf16", "tf32"])
-    p.add_argument("--settings", default=",".join(SETTINGS))
-    p.add_argument("--ranks", default="1")
-    p.add_argument("--zero", default="0")
-    p.add_argument("--accumulate", default="1")
     p.add_argument("--flags", default="", help="more for shardc")
     p.add_argument("--least", type=float, default=0)
     p.add_argument("--cut", type=float, default=1.5)
-    p.add_argument("--device")
-    p.add_argument("--processes", action="store_true")
-    p.add_argument("--jobs", type=int, default=2)
-    p.add_argument("-v", action="store_true")
     a = p.parse_args()
     run_on(a.device, a.processes)
     a.flags += " --target cuda" * (a.device == "cuda")

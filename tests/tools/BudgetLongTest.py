@@ -7,20 +7,11 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
-try:
-    import numpy as np
-    from safetensors.numpy import load_file, save_file
-except ImportError as e:
-    print(f"skipped: {e}; tools/setup.sh makes an environment that has it")
-    sys.exit(77)
+from common import BIN, LOGITS, MODELS, load_file, np, save_file
 
-BIN = os.path.abspath(sys.argv.pop(1))
-MODELS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "models")
-LOGITS = ["--loss", "cross_entropy", "--logits", "logits", "--labels", "labels"]
 FLOOR = 64 << 20  # beside the plan, by the machine cpu
 BUDGETS, STEPS = 200, 3
 CASES = [("tiny-t5", "ts17-loss", 12, ["--ranks", "2", "--zero", "2"], []),

@@ -6,21 +6,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
-try:
-    import numpy as np
-    from safetensors.numpy import load_file, save_file
-except ImportError as e:
-    print(f"skipped: {e}; tools/setup.sh makes an environment that has it")
-    sys.exit(77)
+from common import BIN, LOGITS, MODELS, load_file, np, save_file
 
-BIN = os.path.abspath(sys.argv.pop(1))
-MODELS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "models")
 ROWS, STEPS = 24, 6
-LOGITS = ["--loss", "cross_entropy", "--logits", "logits", "--labels", "labels"]
 
 
 class Races(unittest.TestCase):

@@ -6,20 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-try:
-    import numpy as np
-    from safetensors.numpy import load_file, save_file
-except ImportError as e:
-    print(f"skipped: {e}; tools/setup.sh makes an environment that has it")
-    sys.exit(77)
+from common import BIN, MODELS, load_file, np, save_file
 
-BIN = os.path.abspath(sys.argv.pop(1))
-MODEL = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "models", "tiny-t5")
+MODEL = os.path.join(MODELS, "tiny-t5")
 DATA = f"{MODEL}/data.safetensors"
 GOLDEN = json.load(open(f"{MODEL}/golden.json"))
 ROWS = 8                                                   # of a step, in all plans
