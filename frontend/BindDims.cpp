@@ -13,6 +13,7 @@ struct Symbol {
   std::string from;                    ///< flag that gave the value
   llvm::SmallVector<std::string> uses; ///< "input_ids dim 1"
   bool needed = false;
+  bool rowsOnly = true; ///< no input has it but as dim 0
 };
 
 class Binder {
@@ -20,6 +21,7 @@ public:
   Binder(const OnnxModel &model, const ImportOptions &options, const llvm::StringSet<> &needed)
       : model_(model), options_(options), needed_(needed) {}
   llvm::Expected<BoundInputs> run();
+  std::string batchFlags(int64_t batch);
 
 private:
   llvm::Error collect();
@@ -28,6 +30,8 @@ private:
   llvm::Error bind(const std::string &key, int64_t value, const std::string &flag);
   llvm::Expected<BoundInputs> build();
   llvm::Error unbound() const;
+  void findAsked();
+  bool isBatch(const std::string &key, int64_t value) const;
 
   struct Input {
     std::string name;
@@ -40,6 +44,7 @@ private:
   const ImportOptions &options_;
   const llvm::StringSet<> &needed_;
   std::vector<Input> inputs_;
+  std::optional<int64_t> asked_; ///< the batch that the flags say
   llvm::MapVector<std::string, Symbol, std::map<std::string, unsigned>> symbols_;
 };
 
@@ -77,6 +82,7 @@ llvm::Error Binder::collect() {
         Symbol &symbol = symbols_[key];
         symbol.uses.push_back(info.name() + " dim " + std::to_string(i));
         symbol.needed |= needed;
+        symbol.rowsOnly &= i == 0;
       }
       input.keys.push_back(key);
       input.fixed.push_back(dim.has_dim_value() ? dim.dim_value() : 0);
@@ -86,16 +92,39 @@ llvm::Error Binder::collect() {
   return llvm::Error::success();
 }
 
+void Binder::findAsked() {
+  asked_ = options_.batch;
+  if (inputs_.empty() || inputs_[0].keys.empty())
+    return;
+  for (auto &[name, value] : options_.dims)
+    if (name == inputs_[0].keys[0])
+      asked_ = value;
+  for (auto &[name, dims] : options_.inputShapes)
+    if (name == inputs_[0].name && !dims.empty())
+      asked_ = dims[0];
+}
+
+/// What the first input's dim 0 is called; or a name that other inputs have for theirs (exporters make up one for each), where it was given
+/// the same size.
+bool Binder::isBatch(const std::string &key, int64_t value) const {
+  if (key.empty() || inputs_.empty() || inputs_[0].keys.empty())
+    return false;
+  auto symbol = symbols_.find(key);
+  return key == inputs_[0].keys[0] ||
+         (symbol != symbols_.end() && symbol->second.rowsOnly && value == asked_);
+}
+
 llvm::Error Binder::bind(const std::string &key, int64_t value, const std::string &flag) {
   if (value < 1)
     return userError(flag + ": got " + llvm::Twine(value) + ", wanted a number from 1 on");
-  if (options_.batchInstead && !inputs_[0].keys.empty() && key == inputs_[0].keys[0])
+  if (options_.batchInstead && isBatch(key, value))
     value = *options_.batchInstead;
   Symbol &symbol = symbols_[key];
   if (symbol.value && *symbol.value != value)
     return userError(flag + ": dimension " + quoted(key) + " is bound twice: got " +
                      llvm::Twine(value) + ", and " + llvm::Twine(*symbol.value) + " from " +
-                     symbol.from + ", wanted one value");
+                     symbol.from + ", wanted one value",
+                     "say it once");
   symbol.value = value;
   symbol.from = flag;
   return llvm::Error::success();
@@ -110,7 +139,9 @@ llvm::Error Binder::bindFlags() {
           known += (known.empty() ? "" : ", ") + quoted(key);
       return userError(
           "--dim: unknown dimension: got " + quoted(name) + ", wanted " +
-          (known.empty() ? "none: the model's inputs have no named dimension" : "one of " + known));
+              (known.empty() ? "none: the model's inputs have no named dimension" : "one of " + known),
+          known.empty() ? "leave --dim out; --input-shape NAME=8x128 binds dimensions without a name"
+                        : "names are the model's; --input-shape NAME=8x128 binds by position");
     }
     if (auto error = bind(name, value, "--dim " + name))
       return error;
@@ -119,7 +150,7 @@ llvm::Error Binder::bindFlags() {
   if (!batch)
     return llvm::Error::success();
   if (inputs_.empty() || inputs_[0].keys.empty())
-    return userError("--batch: the model's first input has no dim 0");
+    return userError("--batch: the model's first input has no dim 0", "leave the flag out");
   if (!inputs_[0].keys[0].empty())
     return bind(inputs_[0].keys[0], *batch, "--batch");
   if (inputs_[0].fixed[0] != *batch)
@@ -138,12 +169,14 @@ llvm::Error Binder::bindShapes() {
       for (const Input &i : inputs_)
         known += (known.empty() ? "" : ", ") + quoted(i.name);
       return userError("--input-shape: unknown input: got " + quoted(name) + ", wanted one of " +
-                       known);
+                           known,
+                       "names are the model's");
     }
     std::string flag = "--input-shape " + name;
     if (dims.size() != input->keys.size())
       return userError(flag + ": number of dims: got " + llvm::Twine(dims.size()) + " (" +
-                       formatDims(dims) + "), wanted " + llvm::Twine(input->keys.size()));
+                       formatDims(dims) + "), wanted " + llvm::Twine(input->keys.size()),
+                       "give the size of each dimension: " + flag + "=" + std::string(input->keys.size() > 1 ? "8x128" : "8"));
     for (size_t i = 0; i < dims.size(); ++i) {
       if (!input->keys[i].empty()) {
         if (auto error = bind(input->keys[i], dims[i], flag))
@@ -197,7 +230,9 @@ llvm::Expected<BoundInputs> Binder::build() {
       return userError(model_.path() + ": input " + quoted(input.name) + " is too large: got " +
                        formatDims(bound.type.dims));
     if (!input.keys.empty())
-      bound.batchMajor = bySize ? bound.type.dims[0] == result.batch : input.keys[0] == batchKey;
+      bound.batchMajor = bySize || (input.keys[0] != batchKey && !input.keys[0].empty() && symbols_[input.keys[0]].rowsOnly)
+                             ? bound.type.dims[0] == result.batch
+                             : input.keys[0] == batchKey;
     result.inputs.push_back(std::move(bound));
   }
   return result;
@@ -206,6 +241,7 @@ llvm::Expected<BoundInputs> Binder::build() {
 llvm::Expected<BoundInputs> Binder::run() {
   if (auto error = collect())
     return error;
+  findAsked();
   if (auto error = bindFlags())
     return error;
   if (auto error = bindShapes())
@@ -215,7 +251,32 @@ llvm::Expected<BoundInputs> Binder::run() {
   return build();
 }
 
+std::string Binder::batchFlags(int64_t batch) {
+  llvm::cantFail(collect()); // which complains about needed inputs only
+  findAsked();
+  std::string size = std::to_string(batch), dims, shapes;
+  for (auto &[name, value] : options_.dims)
+    if (isBatch(name, value))
+      dims += (dims.empty() ? "--dim " : ",") + name + "=" + size;
+  for (auto &[name, old] : options_.inputShapes) {
+    auto input = llvm::find_if(inputs_, [&name = name](const Input &i) { return i.name == name; });
+    if (input == inputs_.end() || old.empty() || input->keys.empty() || !isBatch(input->keys[0], old[0]))
+      continue;
+    Dims now = old;
+    now[0] = batch;
+    shapes += (shapes.empty() ? "--input-shape " : ",") + name + "=" + formatDims(now);
+  }
+  if (dims.empty() && (shapes.empty() || options_.batch))
+    dims = "--batch " + size;
+  return dims + (dims.empty() || shapes.empty() ? "" : " ") + shapes;
+}
+
 } // namespace
+
+std::string batchFlags(const OnnxModel &model, const ImportOptions &options, int64_t batch) {
+  llvm::StringSet<> none;
+  return Binder(model, options, none).batchFlags(batch);
+}
 
 llvm::Expected<BoundInputs> bindDims(const OnnxModel &model, const ImportOptions &options,
                                      const llvm::StringSet<> &needed) {

@@ -10,7 +10,7 @@ namespace shardc {
 struct BoundInput {
   std::string name;
   Type type;
-  bool batchMajor = false; ///< dim 0 runs over the batch
+  bool batchMajor = false; ///< dim 0 runs over the batch: it is called as the first input's, or of its size where the names differ
 };
 
 struct BoundInputs {
@@ -23,5 +23,9 @@ struct BoundInputs {
 /// 1 and overflows are errors.
 llvm::Expected<BoundInputs> bindDims(const OnnxModel &model, const ImportOptions &options,
                                      const llvm::StringSet<> &needed);
+
+/// The flags of `options` that say the batch, as they are typed for another: "--dim batch=4", "--batch 4",
+/// "--input-shape ids=4x128,mask=4x128".
+std::string batchFlags(const OnnxModel &model, const ImportOptions &options, int64_t batch);
 
 } // namespace shardc

@@ -185,7 +185,8 @@ llvm::Error Importer::makeInputs() {
   bool shift = options_.shiftRight && needed.contains("decoder_input_ids");
   if (options_.shiftRight && !shift)
     return userError(
-        "--shift-right: got a model that does not read 'decoder_input_ids', wanted one that does");
+        "--shift-right: got a model that does not read 'decoder_input_ids', wanted one that does",
+        "leave the flag out");
   auto bound = bindDims(model_, options_, needed);
   if (!bound)
     return bound.takeError();
@@ -194,7 +195,8 @@ llvm::Error Importer::makeInputs() {
     bool shifted = shift && input.name == "decoder_input_ids";
     if (shifted && needed.contains(options_.labels))
       return userError("--shift-right: got a model that reads both 'decoder_input_ids' and " +
-                       quoted(options_.labels));
+                           quoted(options_.labels) + ", wanted one that reads the former alone",
+                       "leave the flag out");
     Value *value = makeInput(b_, shifted ? options_.labels : input.name, input.type);
     value->setBatchMajor(input.batchMajor);
     if (shifted || input.name == options_.labels)

@@ -28,14 +28,16 @@ llvm::Expected<LossChoice> chooseLoss(const OnnxModel &model, const ImportOption
     if (!hasOutput(model, options.loss))
       return userError(
           "--loss: got " + quoted(options.loss) +
-          ", wanted auto, cross_entropy, mse or an output of the model: " + outputList(model));
+              ", wanted auto, cross_entropy, mse or an output of the model: " + outputList(model),
+          "an output that is a scalar is a loss; for logits: --loss cross_entropy --logits NAME --labels NAME");
     return LossChoice{Kind::InModel, options.loss};
   }
   Kind kind = options.loss == "mse" ? Kind::MeanSquares : Kind::CrossEntropy;
   std::string logits = options.logits;
   if (!logits.empty() && !hasOutput(model, logits))
     return userError("--logits: got " + quoted(logits) +
-                     ", wanted an output of the model: " + outputList(model));
+                         ", wanted an output of the model: " + outputList(model),
+                     "outputs have their ONNX names");
   if (logits.empty())
     logits = hasOutput(model, "logits") || model.graph().output_size() != 1
                  ? "logits"

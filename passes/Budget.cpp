@@ -54,7 +54,7 @@ llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting
   if (!first)
     return first.takeError();
   if (!trials.fits(*first))
-    return LargestBatch{std::nullopt, *first};
+    return LargestBatch{std::nullopt, *first, ""};
 
   Trial low = *first;
   std::optional<Trial> before, high; // the largest that fits, the one before it, the smallest that does not
@@ -83,19 +83,21 @@ llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting
       guess = batch + (end - batch) / 2;
   }
   // Memory dips where something is cut into one piece more.
+  std::string refused;
   for (int64_t rows = 1; rows <= kBeyond && low.setting.batch + rows <= kMostRows; ++rows) {
     auto trial = trials.at(withBatch(setting, low.setting.batch + rows));
     bool fits = trial && trials.fits(*trial);
     if (rows == 1)
       high = trial ? std::optional(*trial) : std::nullopt;
-    if (!trial)
-      llvm::consumeError(trial.takeError());
+    std::string why = trial ? std::string() : llvm::toString(trial.takeError());
+    if (rows == 1)
+      refused = why;
     if (fits) {
       low = *trial;
       rows = 0;
     }
   }
-  return LargestBatch{low, high};
+  return LargestBatch{low, high, refused};
 }
 
 /// The same rows of an update in the fewest micro-steps that fit.

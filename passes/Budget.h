@@ -50,10 +50,12 @@ private:
   std::map<Setting, std::optional<Trial>> known_; ///< nullopt: cannot be compiled
 };
 
-/// The end of what fits: `most` does, and one row more, `more`, does not (or cannot be compiled: nullopt).
+/// The end of what fits: `most` does, and one row more, `more`, does not (nullopt: it cannot be compiled, or
+/// `most` is where the search ends).
 struct LargestBatch {
   std::optional<Trial> most; ///< nullopt: not even a batch of 1 fits
   std::optional<Trial> more;
+  std::string refused; ///< why one row more cannot be compiled
 };
 /// Over the batches of `setting`, whose own is where the search begins. What is too large to be compiled does
 /// not fit; an error of batch 1 is returned. Memory is nearly linear in the batch, so that this takes some

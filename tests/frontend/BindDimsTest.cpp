@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Symbolic dimensions: what binds them, and every mistake in doing so.
+#include "frontend/BindDims.h"
 #include "tests/frontend/ImportHelpers.h"
 
 namespace shardc::test {
@@ -62,6 +63,55 @@ TEST(BindDims, AnotherBatchReplacesWhatAnyFlagSays) {
     EXPECT_EQ(findInput(*graph, "x")->result()->type(), Type(DType::F32, {11, 5}));
     EXPECT_EQ(findInput(*graph, "mask")->result()->type(), Type(DType::F32, {11, 4}));
   }
+}
+
+/// y = x + mask, dim 0 of each with a name of its own, as exporters make them up.
+TestModel twoNames() {
+  TestModel m;
+  m.floats("x", {"x_dynamic_axes_1", "length"});
+  m.floats("mask", {"mask_dynamic_axes_1", "length"});
+  m.floats("table", {"length", "length"});
+  m.node("Add", {"x", "mask"}, {"a"}, "n/a");
+  m.node("MatMul", {"a", "table"}, {"y"}, "n/y");
+  m.output("y");
+  return m;
+}
+
+TEST(BindDims, AnotherBatchReplacesAllNamesOfRowsThatHaveItsSize) {
+  TestModel m = twoNames();
+  ImportOptions byNames = options({{"x_dynamic_axes_1", 3}, {"mask_dynamic_axes_1", 3}, {"length", 3}});
+  ImportOptions byShapes = options({{"length", 5}}, {{"x", {3, 5}}, {"mask", {3, 5}}});
+  for (ImportOptions *o : {&byNames, &byShapes}) {
+    o->batchInstead = 11;
+    auto graph = m.graphOf(*o);
+    ASSERT_TRUE(graph);
+    int64_t length = o == &byNames ? 3 : 5; // is no name of rows: the table has it as dim 1 too
+    EXPECT_EQ(findInput(*graph, "x")->result()->type(), Type(DType::F32, {11, length}));
+    EXPECT_EQ(findInput(*graph, "mask")->result()->type(), Type(DType::F32, {11, length}));
+    EXPECT_TRUE(findInput(*graph, "mask")->result()->batchMajor());
+    EXPECT_EQ(findInput(*graph, "table")->result()->type(), Type(DType::F32, {length, length}));
+    EXPECT_FALSE(findInput(*graph, "table")->result()->batchMajor());
+  }
+  ImportOptions other = options({{"x_dynamic_axes_1", 3}, {"mask_dynamic_axes_1", 1}, {"length", 5}});
+  other.batchInstead = 11;
+  auto graph = m.graphOf(other);
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(findInput(*graph, "mask")->result()->type(), Type(DType::F32, {1, 5}));
+  EXPECT_FALSE(findInput(*graph, "mask")->result()->batchMajor());
+}
+
+TEST(BindDims, FlagsOfAnotherBatch) {
+  auto flags = [](TestModel m, ImportOptions o, std::optional<int64_t> batch = std::nullopt) {
+    o.batch = batch;
+    return batchFlags(*llvm::cantFail(m.read()), o, 7);
+  };
+  EXPECT_EQ(flags(twoInputs(), options({{"past + new", 5}, {"batch", 3}}, {{"mask", {3, 4}}})),
+            "--dim batch=7 --input-shape mask=7x4");
+  EXPECT_EQ(flags(twoInputs(), options({{"past + new", 5}}), 3), "--batch 7");
+  EXPECT_EQ(flags(twoInputs(), options({{"past + new", 5}})), "--batch 7");
+  EXPECT_EQ(flags(twoInputs(), options({}, {{"x", {3, 5}}, {"mask", {3, 4}}})), "--input-shape x=7x5,mask=7x4");
+  EXPECT_EQ(flags(twoNames(), options({{"x_dynamic_axes_1", 3}, {"mask_dynamic_axes_1", 3}, {"length", 3}})),
+            "--dim x_dynamic_axes_1=7,mask_dynamic_axes_1=7");
 }
 
 TEST(BindDims, AllUnboundOnesAreListed) {

@@ -69,6 +69,8 @@ TEST(Budget, LargestBatchIsWhatLookingAtAllFinds) {
     if (found->more) {
       EXPECT_EQ(found->more->setting.batch, want + 1);
       EXPECT_FALSE(trials.fits(*found->more));
+    } else {
+      EXPECT_EQ(found->refused, want == int64_t(1) << 24 ? "" : "too large");
     }
     if (model.row && model.mostRows == 1 << 30) {
       EXPECT_LE(model.compiled, 10u) << "budget " << budget << " row " << model.row;

@@ -23,21 +23,24 @@ std::string flagsOf(const Compiler &compiler, const Setting &from, const Setting
   if (to.zero != from.zero || (to.ranks > 1 && from.ranks == 1))
     flags.push_back("--zero " + std::to_string(to.zero));
   if (to.batch != from.batch)
-    flags.push_back(compiler.batchFlag(to.batch));
+    flags.push_back(compiler.batchFlags(to.batch));
   if (to.accumulate != from.accumulate)
     flags.push_back("--accumulate " + std::to_string(to.accumulate));
   return join(flags, " ");
 }
 
-std::string bytes(uint64_t n) { return bytesText(n) + " (" + countText(n) + " bytes)"; }
+std::string bytes(uint64_t n) {
+  return n < 1024 ? countText(n) + " bytes" : bytesText(n) + " (" + countText(n) + " bytes)";
+}
 
 /// Notes why, and what would fit. `plan`: of `now`.
 Error doesNotFit(Compiler &compiler, Trials &trials, const Setting &now, const plan::Plan &plan) {
   notes() << '\n';
   printShortfall(plan, trials.budget(), notes());
-  std::vector<Trial> changes = changesThatFit(trials, now);
+  bool hopeless = trials.budget() <= plan.floor_bytes(); // more ranks have no less beside them
+  std::vector<Trial> changes = hopeless ? std::vector<Trial>() : changesThatFit(trials, now);
   notes() << "\nWhat would fit, each compiled to be sure:\n";
-  Table table({{"change", Table::Flexible},
+  Table table({{"change"}, // whole, to be typed
                {"takes", Table::Right},
                {"rows an update", Table::Right},
                {"step", Table::Right},
@@ -58,12 +61,16 @@ Error doesNotFit(Compiler &compiler, Trials &trials, const Setting &now, const p
   if (changes.empty())
     notes() << "None of a higher stage, more micro-steps, a smaller batch and up to eight times the ranks.\n";
   notes() << "A sample: the predicted step over the rows of an update, all ranks'.\n\n";
+  std::string hint = "allow more, or take a smaller model or shorter sequences";
+  if (!changes.empty())
+    hint = flagsOf(compiler, now, changes.front().setting) + " fits";
+  else if (hopeless)
+    hint = "no plan does: allow more than " + bytesText(plan.floor_bytes()) +
+           ", or give a --machine FILE.json whose floor_bytes are less";
   return userError("--memory: does not fit: got " + bytes(trials.budget()) + ", wanted " +
                        bytes(rankBytes(plan)) + ": " + bytesText(rankBytes(plan) - plan.floor_bytes()) +
                        " for the plan, " + bytesText(plan.floor_bytes()) + " beside it by its machine",
-                   changes.empty() ? "allow more, or take a smaller model or shorter sequences"
-                                   : flagsOf(compiler, now, changes.front().setting) + " fits",
-                   Exit::DoesNotFit);
+                   hint, Exit::DoesNotFit);
 }
 
 Setting settingOf(const plan::Plan &plan) {
@@ -76,7 +83,7 @@ Expected<uint64_t> budgetOf(Compiler &compiler, const Flags &flags) {
   if (batch)
     return userError("--batch: got max, and " + Twine(*batch) +
                          " from --dim, --input-shape or the model, wanted one of them",
-                     "leave the batch out of --dim");
+                     "leave the batch out of --dim; of a model that fixes it, export one with a symbolic batch");
   consumeError(batch.takeError()); // unbound as it should be; any other mistake shows again
   if (flags.compile.memory)
     return flags.compile.memory;
@@ -107,9 +114,13 @@ Expected<Compilation> compileWithinBudget(Compiler &compiler, const Flags &flags
       return largest.takeError();
     if (largest->most) {
       setting = largest->most->setting;
-      notes() << "note: batch " << setting->batch << " is the largest that fits " << bytesText(budget);
+      notes() << "note: batch " << setting->batch;
       if (largest->more)
-        notes() << ": one more takes " << bytes(largest->more->bytes);
+        notes() << " is the largest that fits " << bytesText(budget) << ": one more takes " << bytes(largest->more->bytes);
+      else if (!largest->refused.empty())
+        notes() << " is the largest that can be compiled: one more cannot, " << largest->refused;
+      else
+        notes() << " fits " << bytesText(budget) << "; more rows are not looked at";
       notes() << "\n";
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/compile/Compiler.h"
+#include "frontend/BindDims.h"
 #include "tools/common/CommandLine.h"
 
 using namespace llvm;
@@ -72,16 +73,8 @@ Expected<plan::Plan> Compiler::plan(const Setting &setting) {
   return std::move(*result->plan);
 }
 
-std::string Compiler::batchFlag(int64_t batch) const {
-  std::string number = std::to_string(batch);
-  const auto &inputs = model_->graph().input();
-  if (!inputs.empty() && inputs[0].type().tensor_type().shape().dim_size()) {
-    const std::string &name = inputs[0].type().tensor_type().shape().dim(0).dim_param();
-    for (auto &[dim, value] : flags_->import.dims)
-      if (dim == name)
-        return "--dim " + name + "=" + number;
-  }
-  return "--batch " + number;
+std::string Compiler::batchFlags(int64_t batch) const {
+  return shardc::batchFlags(*model_, flags_->import, batch);
 }
 
 } // namespace shardc

@@ -23,7 +23,7 @@ public:
   /// The batch that the flags say.
   llvm::Expected<int64_t> batch();
   /// How a user who gave these flags would say another batch: "--batch 24", "--dim batch=24".
-  std::string batchFlag(int64_t batch) const;
+  std::string batchFlags(int64_t batch) const;
 
 private:
   Compiler(const Flags &flags, std::unique_ptr<OnnxModel> model) : flags_(&flags), model_(std::move(model)) {}

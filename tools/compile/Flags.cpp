@@ -20,7 +20,7 @@ cl::opt<std::string> emit("emit", cl::desc("what to write; default plan"), cl::v
 
 cl::list<std::string> dims("dim", cl::desc("bind symbolic dimensions"), cl::value_desc("NAME=V[,NAME=V]"), cl::cat(modelCategory));
 cl::opt<std::string> batch("batch", cl::desc("dim 0 of the first input, per rank and micro-step; max: the largest that fits --memory"), cl::value_desc("B|max"), cl::cat(modelCategory));
-cl::list<std::string> inputShapes("input-shape", cl::desc("bind an input's dims by position"), cl::value_desc("NAME=8x128"), cl::cat(modelCategory));
+cl::list<std::string> inputShapes("input-shape", cl::desc("bind an input's dims by position"), cl::value_desc("NAME=8x128[,NAME=8x128]"), cl::cat(modelCategory));
 cl::opt<std::string> externalDataRoot("external-data-root", cl::desc("folder of external weights; default: the model's"),
                                       cl::value_desc("DIR"), cl::cat(modelCategory));
 cl::list<std::string> freeze("freeze", cl::desc("parameters that are not trained"), cl::value_desc("GLOB"), cl::cat(modelCategory));

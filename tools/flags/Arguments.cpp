@@ -16,7 +16,8 @@ static llvm::Error splitPairs(llvm::StringRef flag, Strings texts, llvm::StringR
   return llvm::Error::success();
 }
 
-llvm::Error parseBindings(llvm::StringRef flag, Strings texts, std::vector<std::pair<std::string, int64_t>> &out) {
+/// "a=1,b=2" is "a=1" and "b=2".
+static std::vector<std::string> splitAtCommas(Strings texts) {
   std::vector<std::string> parts;
   for (llvm::StringRef text : texts) {
     llvm::SmallVector<llvm::StringRef> pieces;
@@ -24,7 +25,11 @@ llvm::Error parseBindings(llvm::StringRef flag, Strings texts, std::vector<std::
     for (llvm::StringRef piece : pieces)
       parts.push_back(piece.str());
   }
-  return splitPairs(flag, parts, "NAME=V", [&](llvm::StringRef name, llvm::StringRef value) -> llvm::Error {
+  return parts;
+}
+
+llvm::Error parseBindings(llvm::StringRef flag, Strings texts, std::vector<std::pair<std::string, int64_t>> &out) {
+  return splitPairs(flag, splitAtCommas(texts), "NAME=V", [&](llvm::StringRef name, llvm::StringRef value) -> llvm::Error {
     auto count = parseCount((flag + " " + name).str(), value, 1);
     if (!count)
       return count.takeError();
@@ -34,7 +39,7 @@ llvm::Error parseBindings(llvm::StringRef flag, Strings texts, std::vector<std::
 }
 
 llvm::Error parseShapes(llvm::StringRef flag, Strings texts, std::vector<std::pair<std::string, Dims>> &out) {
-  return splitPairs(flag, texts, "NAME=8x128", [&](llvm::StringRef name, llvm::StringRef value) -> llvm::Error {
+  return splitPairs(flag, splitAtCommas(texts), "NAME=8x128", [&](llvm::StringRef name, llvm::StringRef value) -> llvm::Error {
     Dims dims;
     llvm::SmallVector<llvm::StringRef> pieces;
     value.split(pieces, 'x');
