@@ -2,30 +2,16 @@
 #include "frontend/Finish.h"
 #include "frontend/Quoted.h"
 #include "ir/base/Error.h"
+#include "ir/graph/DeadOps.h"
 #include "ir/graph/Fold.h"
 #include "ir/ops/OpDef.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/GlobPattern.h"
 
 namespace shardc {
 
 void eraseUnused(Graph &graph) {
-  llvm::DenseSet<const Value *> kept;
-  for (auto &[name, value] : graph.outputs())
-    kept.insert(value);
-  llvm::DenseSet<const Value *> gone;
-  for (auto it = graph.ops().rbegin(); it != graph.ops().rend();) {
-    Op &op = *it++;
-    bool used = op.def().effect;
-    for (unsigned i = 0; i < op.numResults(); ++i)
-      used |= op.result(i)->hasUses() || kept.contains(op.result(i));
-    if (used)
-      continue;
-    if (op.is(kParam))
-      gone.insert(op.result());
-    graph.erase(&op);
-  }
+  llvm::DenseSet<const Value *> gone = eraseDeadOps(graph);
   llvm::erase_if(graph.parameters, [&](const Parameter &p) { return gone.contains(p.value); });
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays values end to end along `axis`.
+// concat: values laid end to end along `axis`.
+// join: arrays that lie one behind another in memory, seen as one along dim 0: parameters that are neighbours in their
+// bucket. No bytes move, so who makes a join must know where its operands lie.
 #include "ir/base/Movement.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/Infer.h"
@@ -8,16 +10,21 @@
 namespace shardc {
 namespace {
 
+/// Requires: `infer` has passed.
+int64_t axisOf(const Op &op) { return op.is(kJoin) ? 0 : normalAxis(op.attrs.getInt("axis"), op.result()->type().rank()); }
+
 llvm::Expected<Types> infer(const Op &op) {
   OpCheck check(op);
   if (op.numOperands() == 0)
     check.fail("number of operands: got 0, wanted 1 or more");
   if (check.failed())
     return check.error();
-  int64_t axis = check.axis("axis", check.in(0).rank());
+  Type y = check.in(0);
+  if (y.rank() == 0)
+    check.fail("operand x0: got a scalar, wanted rank 1 or more");
+  int64_t axis = op.is(kJoin) ? 0 : check.axis("axis", y.rank());
   if (check.failed())
     return check.error();
-  Type y = check.in(0);
   for (unsigned i = 1; i < op.numOperands(); ++i) {
     check.sameDType(0, i);
     Dims wanted = check.in(0).dims;
@@ -32,8 +39,8 @@ llvm::Expected<Types> infer(const Op &op) {
 }
 
 void gradient(GradContext &g) {
-  int64_t rank = g.out()->type().rank(), axis = normalAxis(g.attrs().getInt("axis"), rank);
-  Ints starts(rank, 0);
+  const int64_t axis = axisOf(g.op());
+  Ints starts(g.out()->type().rank(), 0);
   for (unsigned i = 0; i < g.op().numOperands(); ++i) {
     const Dims &dims = g.in(i)->type().dims;
     if (g.needs(i))
@@ -51,8 +58,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   for (size_t i = 0; i < in.size(); ++i)
     pieces.push_back({in[i]->bytes(), in[i]->dims(), strides[i]});
   Tensor y(type.dtype, type.dims);
-  concat(y.mutableData<char>(), type.dims, normalAxis(op.attrs.getInt("axis"), type.rank()), pieces,
-         byteSize(type.dtype));
+  concat(y.mutableData<char>(), type.dims, axisOf(op), pieces, byteSize(type.dtype));
   return Tensors{y};
 }
 
@@ -68,5 +74,12 @@ constinit const OpDef kConcat = {.mnemonic = "concat",
                                  .gradient = gradient,
                                  .evaluate = evaluate,
                                  .layouts = kStrided};
+
+constinit const OpDef kJoin = {.mnemonic = "join",
+                               .operands = kOperands,
+                               .infer = infer,
+                               .gradient = gradient,
+                               .evaluate = evaluate,
+                               .view = true};
 
 } // namespace shardc

@@ -31,7 +31,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   Tensor y(type.dtype, type.dims);
   int64_t bad =
       gather(y.mutableData<char>(), in[0]->bytes(), AxisView(in[0]->dims(), 0),
-             {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()}, byteSize(type.dtype));
+             indicesOf(*in[1]), byteSize(type.dtype));
   if (bad != kAllInRange)
     return indexError(*in[1], bad, "one of " + std::to_string(in[0]->dims()[0]) + " rows");
   return Tensors{y};
@@ -43,9 +43,7 @@ llvm::Expected<Types> inferGrad(const Op &op) {
   const Type &dy = check.in(0), &ids = check.in(1);
   check.isFloat(0);
   check.isIndex(1);
-  int64_t rows = check.integer("rows");
-  if (rows < 0)
-    check.fail("attribute 'rows': got " + llvm::Twine(rows) + ", wanted one from 0 on");
+  int64_t rows = check.count("rows");
   check.hasRank(0, ids.rank() + 1);
   if (check.failed())
     return check.error();
@@ -65,7 +63,7 @@ llvm::Expected<Tensors> evaluateGrad(const Op &op, TensorArgs in) {
     wide = fromDoubles(type.dtype, in[0]->dims(), toDoubles(*in[0]));
   const Tensor &dy = wide ? *wide : *in[0];
   int64_t bad = gatherGrad(table.mutableData<char>(), dy.bytes(), AxisView(type.dims, 0),
-                           {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()}, type.dtype);
+                           indicesOf(*in[1]), type.dtype);
   if (bad != kAllInRange)
     return indexError(*in[1], bad, "one of " + std::to_string(type.dims[0]) + " rows");
   return Tensors{table};

@@ -9,23 +9,10 @@
 namespace shardc {
 namespace {
 
-llvm::Expected<ScalarProgram> parse(const Op &op, llvm::StringRef body, llvm::StringRef outputs) {
-  llvm::SmallVector<std::string> names;
-  llvm::SmallVector<DType> dtypes;
-  for (unsigned i = 0; i < op.numOperands(); ++i) {
-    names.push_back("x" + std::to_string(i));
-    dtypes.push_back(op.operand(i)->type().dtype);
-  }
-  llvm::SmallVector<llvm::StringRef> nameRefs(names.begin(), names.end()), outputNames;
-  outputs.split(outputNames, ',');
-  for (llvm::StringRef &name : outputNames)
-    name = name.trim();
-  return parseScalarProgram(body, nameRefs, dtypes, outputNames);
-}
-
 llvm::Expected<Types> infer(const Op &op) {
   OpCheck check(op);
-  llvm::StringRef body = check.text("body"), outputs = check.text("outputs");
+  check.text("body");
+  check.text("outputs");
   if (check.failed())
     return check.error();
   Dims dims;
@@ -41,7 +28,7 @@ llvm::Expected<Types> infer(const Op &op) {
   }
   if (check.failed())
     return check.error();
-  llvm::Expected<ScalarProgram> program = parse(op, body, outputs);
+  llvm::Expected<ScalarProgram> program = parseBody(op);
   if (!program)
     return program.takeError();
   if (joinsElements(*program)) {
@@ -55,8 +42,7 @@ llvm::Expected<Types> infer(const Op &op) {
 }
 
 llvm::Expected<Tensors> evaluateFused(const Op &op, TensorArgs in) {
-  llvm::Expected<ScalarProgram> program =
-      parse(op, op.attrs.getString("body"), op.attrs.getString("outputs"));
+  llvm::Expected<ScalarProgram> program = parseBody(op);
   if (!program)
     return program.takeError();
   if (llvm::Error error = refuseRandom(*program))

@@ -27,21 +27,10 @@ struct RowsDims {
   }
 };
 
-llvm::Expected<ScalarProgram> parse(const Op &op, llvm::StringRef body, llvm::StringRef outputs) {
-  llvm::SmallVector<std::string> names;
-  llvm::SmallVector<DType> dtypes;
-  for (unsigned i = 0; i < op.numOperands(); ++i) {
-    names.push_back("x" + std::to_string(i));
-    dtypes.push_back(op.operand(i)->type().dtype);
-  }
-  llvm::SmallVector<llvm::StringRef> nameRefs(names.begin(), names.end()), outputNames;
-  outputs.split(outputNames, ',');
-  return parseScalarProgram(body, nameRefs, dtypes, outputNames);
-}
-
 llvm::Expected<Types> infer(const Op &op) {
   OpCheck check(op);
-  llvm::StringRef body = check.text("body"), outputs = check.text("outputs");
+  check.text("body");
+  check.text("outputs");
   RowsDims shape{check.ints("dims"), 0, check.integer("parts", 1)};
   if (check.failed())
     return check.error();
@@ -58,7 +47,7 @@ llvm::Expected<Types> infer(const Op &op) {
                  ", wanted ones that broadcast to " + formatDims(shape.dims));
   if (check.failed())
     return check.error();
-  llvm::Expected<ScalarProgram> program = parse(op, body, outputs);
+  llvm::Expected<ScalarProgram> program = parseBody(op);
   if (!program)
     return program.takeError();
   if (std::string wrong = checkRows(*program); !wrong.empty()) {
@@ -111,7 +100,7 @@ ScalarProgram partFor(const ScalarProgram &program, int16_t output) {
 }
 
 llvm::Expected<Tensors> evaluateRows(const Op &op, TensorArgs in) {
-  llvm::Expected<ScalarProgram> program = parse(op, op.attrs.getString("body"), op.attrs.getString("outputs"));
+  llvm::Expected<ScalarProgram> program = parseBody(op);
   if (!program)
     return program.takeError();
   if (llvm::Error error = refuseRandom(*program))

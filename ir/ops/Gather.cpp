@@ -33,7 +33,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   Tensor y(type.dtype, type.dims);
   int64_t bad =
       gather(y.mutableData<char>(), in[0]->bytes(), view,
-             {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()}, byteSize(type.dtype));
+             indicesOf(*in[1]), byteSize(type.dtype));
   if (bad != kAllInRange)
     return indexError(*in[1], bad, "one of " + std::to_string(view.size) + " places");
   return Tensors{y};
@@ -45,13 +45,11 @@ llvm::Expected<Types> inferGrad(const Op &op) {
   const Type &dy = check.in(0), &indices = check.in(1);
   check.isFloat(0);
   check.isIndex(1);
-  int64_t size = check.integer("size"), rank = dy.rank() - indices.rank() + 1;
+  int64_t size = check.count("size"), rank = dy.rank() - indices.rank() + 1;
   if (rank < 1)
     check.fail("operand dy: got dims " + formatDims(dy.dims) + ", wanted at least rank " +
                llvm::Twine(indices.rank()));
   int64_t axis = check.failed() ? 0 : check.axis("axis", rank);
-  if (size < 0)
-    check.fail("attribute 'size': got " + llvm::Twine(size) + ", wanted one from 0 on");
   if (check.failed())
     return check.error();
   if (llvm::ArrayRef(dy.dims).slice(axis, indices.rank()) != llvm::ArrayRef(indices.dims))
@@ -68,7 +66,7 @@ llvm::Expected<Tensors> evaluateGrad(const Op &op, TensorArgs in) {
   AxisView view(type.dims, normalAxis(op.attrs.getInt("axis"), type.rank()));
   Tensor dx(type.dtype, type.dims);
   int64_t bad = gatherGrad(dx.mutableData<char>(), in[0]->bytes(), view,
-                           {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()}, type.dtype);
+                           indicesOf(*in[1]), type.dtype);
   if (bad != kAllInRange)
     return indexError(*in[1], bad, "one of " + std::to_string(view.size) + " places");
   return Tensors{dx};

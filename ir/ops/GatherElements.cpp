@@ -11,15 +11,8 @@ namespace {
 
 llvm::Expected<Types> infer(const Op &op) {
   OpCheck check(op);
-  const Type &data = check.in(0), &indices = check.in(1);
-  check.isIndex(1);
-  check.hasRank(1, data.rank());
-  int64_t axis = check.failed() ? 0 : check.axis("axis", data.rank());
-  for (int64_t i = 0; i < data.rank() && !check.failed(); ++i)
-    if (i != axis && indices.dims[i] > data.dims[i])
-      check.fail("operand indices: got dims " + formatDims(indices.dims) + ", wanted at most " +
-                 formatDims(data.dims) + " beside the axis");
-  return check.done({Type(data.dtype, indices.dims)});
+  checkElementIndices(check);
+  return check.done({Type(check.in(0).dtype, check.in(1).dims)});
 }
 
 void gradient(GradContext &g) {
@@ -40,7 +33,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   int64_t axis = normalAxis(op.attrs.getInt("axis"), type.rank());
   Tensor y(type.dtype, type.dims);
   int64_t bad = gatherElements(y.mutableData<char>(), in[0]->bytes(), in[0]->dims(),
-                               {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()},
+                               indicesOf(*in[1]),
                                in[1]->dims(), axis, byteSize(type.dtype));
   if (bad != kAllInRange)
     return indexError(*in[1], bad, "one of " + std::to_string(in[0]->dims()[axis]) + " places");
@@ -53,9 +46,7 @@ llvm::Expected<Types> inferGrad(const Op &op) {
   check.isFloat(0);
   check.isIndex(1);
   check.hasDims(1, dx.dims);
-  int64_t axis = check.axis("axis", dx.rank()), size = check.integer("size");
-  if (size < 0)
-    check.fail("attribute 'size': got " + llvm::Twine(size) + ", wanted one from 0 on");
+  int64_t axis = check.axis("axis", dx.rank()), size = check.count("size");
   if (check.failed())
     return check.error();
   dx.dims[axis] = size;
@@ -67,7 +58,7 @@ llvm::Expected<Tensors> evaluateGrad(const Op &op, TensorArgs in) {
   int64_t axis = normalAxis(op.attrs.getInt("axis"), type.rank());
   Tensor dx(type.dtype, type.dims);
   int64_t bad = scatterElements(dx.mutableData<char>(), type.dims,
-                                {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()},
+                                indicesOf(*in[1]),
                                 in[1]->dims(), in[0]->bytes(), axis, Scatter::Add, type.dtype);
   if (bad != kAllInRange)
     return indexError(*in[1], bad, "one of " + std::to_string(type.dims[axis]) + " places");

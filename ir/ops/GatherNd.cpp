@@ -62,7 +62,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   const Type &type = op.result()->type();
   Tensor y(type.dtype, type.dims);
   int64_t bad = gatherNd(y.mutableData<char>(), in[0]->bytes(), in[0]->dims(),
-                         {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()}, in[1]->dims(),
+                         indicesOf(*in[1]), in[1]->dims(),
                          op.attrs.getInt("batch_dims", 0), byteSize(type.dtype));
   if (bad != kAllInRange)
     return indexError(*in[1], bad, "coordinates inside " + formatDims(in[0]->dims()));

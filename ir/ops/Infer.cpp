@@ -67,6 +67,13 @@ int64_t OpCheck::integer(llvm::StringRef attr, int64_t otherwise) {
   return op_.attrs.has(attr) ? integer(attr) : otherwise;
 }
 
+int64_t OpCheck::count(llvm::StringRef attr) {
+  int64_t value = integer(attr);
+  if (value < 0)
+    fail("attribute '" + attr + "': got " + llvm::Twine(value) + ", wanted one from 0 on");
+  return value;
+}
+
 bool OpCheck::flag(llvm::StringRef attr) {
   int64_t value = integer(attr, 0);
   if (value != 0 && value != 1)
@@ -236,6 +243,17 @@ llvm::Expected<Types> inferSameFloat(const Op &op) {
   OpCheck check(op);
   check.isFloat(0);
   return check.done({check.in(0)});
+}
+
+void checkElementIndices(OpCheck &check) {
+  const Type &data = check.in(0), &indices = check.in(1);
+  check.isIndex(1);
+  check.hasRank(1, data.rank());
+  int64_t axis = check.failed() ? 0 : check.axis("axis", data.rank());
+  for (int64_t i = 0; i < data.rank() && !check.failed(); ++i)
+    if (i != axis && indices.dims[i] > data.dims[i])
+      check.fail("operand indices: got dims " + formatDims(indices.dims) + ", wanted at most " +
+                 formatDims(data.dims) + " beside the axis");
 }
 
 void checkReduction(OpCheck &check) {

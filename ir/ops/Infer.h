@@ -20,6 +20,7 @@ public:
 
   int64_t integer(llvm::StringRef attr);
   int64_t integer(llvm::StringRef attr, int64_t otherwise);
+  int64_t count(llvm::StringRef attr); ///< an integer from 0 on
   bool flag(llvm::StringRef attr); ///< 0 if absent
   double number(llvm::StringRef attr);
   double number(llvm::StringRef attr, double otherwise);
@@ -69,6 +70,9 @@ llvm::Expected<Types> inferSameFloat(const Op &op);
 /// The result type of an op that may add to operand `acc` in place and may leave 16-bit floats' sums unrounded: with attribute wide = 1
 /// f32, else the type of operand `like`. Operand `acc`, where present, has it too.
 DType checkSumType(OpCheck &check, unsigned like, unsigned acc, llvm::ArrayRef<int64_t> dims);
+
+/// Operand 1 are indices of operand 0 along attribute `axis`: of its rank, with dims beside the axis that are not larger.
+void checkElementIndices(OpCheck &check);
 
 /// The attribute `reduction` of a scatter: none, add, mul, max or min.
 void checkReduction(OpCheck &check);

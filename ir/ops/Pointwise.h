@@ -8,6 +8,11 @@
 
 namespace shardc {
 
+struct ScalarProgram;
+
+/// The program of a fused op: attributes `body`, over the operands x0, x1 ..., and `outputs`. Requires: it has both.
+llvm::Expected<ScalarProgram> parseBody(const Op &op);
+
 /// Reads and writes once; a handful of floating point operations an element.
 Cost pointwiseCost(const Op &op);
 

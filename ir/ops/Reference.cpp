@@ -85,6 +85,10 @@ Dims broadcastStrides(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> to) 
   return strides;
 }
 
+Indices indicesOf(const Tensor &tensor) {
+  return {tensor.bytes(), tensor.dtype(), tensor.numElements()};
+}
+
 llvm::Error indexError(const Tensor &indices, int64_t position, llvm::StringRef wanted) {
   return userError("index out of range: got " + llvm::Twine(indices.asInt(position)) +
                    " at position " + llvm::Twine(position) + ", wanted " + wanted);

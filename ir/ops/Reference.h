@@ -8,6 +8,7 @@
 
 namespace shardc {
 
+struct Indices;
 struct ScalarProgram;
 
 using Tensors = llvm::SmallVector<Tensor, 1>;
@@ -28,6 +29,8 @@ Tensor gatherStrided(const Tensor &tensor, int64_t offset, llvm::ArrayRef<int64_
 /// Strides that read an array of `dims` as if it had the (broadcast) dims `to`.
 Dims broadcastStrides(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> to);
 
+/// A tensor of indices, for the functions of ir/base/Movement.h.
+Indices indicesOf(const Tensor &tensor);
 /// The error for an index at `position` in `indices` that is outside [-size, size).
 llvm::Error indexError(const Tensor &indices, int64_t position, llvm::StringRef wanted);
 

@@ -9,18 +9,11 @@ namespace {
 
 llvm::Expected<Types> infer(const Op &op) {
   OpCheck check(op);
-  const Type &data = check.in(0), &indices = check.in(1);
-  check.isIndex(1);
   check.sameDType(0, 2);
-  check.hasRank(1, data.rank());
-  check.hasDims(2, indices.dims);
+  checkElementIndices(check);
+  check.hasDims(2, check.in(1).dims);
   checkReduction(check);
-  int64_t axis = check.failed() ? 0 : check.axis("axis", data.rank());
-  for (int64_t i = 0; i < data.rank() && !check.failed(); ++i)
-    if (i != axis && indices.dims[i] > data.dims[i])
-      check.fail("operand indices: got dims " + formatDims(indices.dims) + ", wanted at most " +
-                 formatDims(data.dims) + " beside the axis");
-  return check.done({data});
+  return check.done({check.in(0)});
 }
 
 void gradient(GradContext &g) {
@@ -40,7 +33,7 @@ llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   int64_t axis = normalAxis(op.attrs.getInt("axis"), in[0]->rank());
   Tensor y = copyOf(*in[0]);
   int64_t bad = scatterElements(y.mutableData<char>(), y.dims(),
-                                {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()},
+                                indicesOf(*in[1]),
                                 in[1]->dims(), in[2]->bytes(), axis,
                                 *parseScatter(op.attrs.getString("reduction")), y.dtype());
   if (bad != kAllInRange)

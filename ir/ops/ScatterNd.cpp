@@ -39,7 +39,7 @@ void gradient(GradContext &g) {
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {
   Tensor y = copyOf(*in[0]);
   int64_t bad = scatterNd(
-      y.mutableData<char>(), y.dims(), {in[1]->bytes(), in[1]->dtype(), in[1]->numElements()},
+      y.mutableData<char>(), y.dims(), indicesOf(*in[1]),
       in[1]->dims(), in[2]->bytes(), *parseScatter(op.attrs.getString("reduction")), y.dtype());
   if (bad != kAllInRange)
     return indexError(*in[1], bad, "coordinates inside " + formatDims(y.dims()));
