@@ -2,6 +2,7 @@
 #include "passes/raise/Distances.h"
 #include "passes/raise/Match.h"
 #include "passes/raise/Patterns.h"
+#include <cmath>
 
 namespace shardc::raising {
 
@@ -19,6 +20,7 @@ struct Parts {
   double scale = 1, dropout = 0, fill = 0;
   int64_t id = 0, batchMajor = 0;
   bool maskAdds = false;
+  bool guarded = false; ///< what is not a number counts as 0: rows where the mask hides all, if it does so with an infinity
 };
 
 /// [B H, S, D] => [B, H, S, D]
@@ -28,7 +30,7 @@ Value *splitHeads(Builder &build, Value *value, const Parts &parts) {
   return build.reshape(value, {parts.scores[0], parts.scores[1], value->type().dim(1), value->type().dim(2)});
 }
 
-/// dropout(softmax(scores)), either part optional.
+/// dropout(guard(softmax(scores))), dropout and guard optional.
 Value *matchWeights(Value *weights, Parts &parts) {
   if (Value *before; unary(weights, kDropout, before) && usedOnce(before)) {
     const Attrs &attrs = weights->op()->attrs;
@@ -36,6 +38,10 @@ Value *matchWeights(Value *weights, Parts &parts) {
     parts.id = attrs.getInt("id", 0);
     parts.batchMajor = attrs.getInt("batch_major", 0);
     weights = before;
+  }
+  if (Value *inner = guarded(weights)) {
+    parts.guarded = true;
+    weights = inner;
   }
   Value *scores;
   if (!unary(weights, kSoftmax, scores) || scores->type().rank() != 4 || !usedOnce(scores))
@@ -46,6 +52,7 @@ Value *matchWeights(Value *weights, Parts &parts) {
 
 /// Number from which on a mask hides: it swallows any score that is added to it.
 constexpr double kLowest = -1e30;
+constexpr double kFill = -3.4028234663852886e38; ///< for one that hides with an infinity
 
 /// A mask without what broadcasting does as well.
 Value *narrowMask(Value *mask) {
@@ -101,6 +108,15 @@ void addTerm(Value *term, Builder &build, Parts &parts) {
   if (parts.maskAdds && number(bias) == 0.0)
     return;
   parts.bias = parts.bias ? build.add(parts.bias, bias) : bias;
+}
+
+/// The rows of [B, Sq, H, D] where the mask hides all keys become 0.
+Value *zeroHiddenRows(Builder &build, Value *out, Value *mask) {
+  Value *any = build.make(kReduceMax, {build.cast(mask, DType::F32)}, {{"axes", Ints{-1}}, {"keep_dims", int64_t(1)}});
+  Dims dims(4, 1); // [B, H, Sq, 1]
+  llvm::copy(any->type().dims, dims.end() - any->type().rank());
+  any = build.transpose(build.cast(build.reshape(any, dims), DType::Bool), {0, 2, 1, 3});
+  return build.where(any, out, build.scalar(out->type().dtype, 0));
 }
 
 /// The product of queries and keys (with numbers).
@@ -192,8 +208,9 @@ bool attention(Op &root) {
   if (dq[0] != dk[0] || dq[2] != dk[2] || dk[0] != dv[0] || dk[1] != dv[1] || dk[2] != dv[2])
     return false; // keys shared by heads: left as products
   Attrs attrs{{"scale", parts.scale}, {"dropout", parts.dropout}, {"id", parts.id}, {"batch_major", parts.batchMajor}};
+  const bool infinite = std::isinf(parts.fill);
   if (parts.mask)
-    attrs.set("fill", parts.fill);
+    attrs.set("fill", infinite ? kFill : parts.fill);
   if (parts.maskAdds)
     attrs.set("mask_adds", int64_t(1));
   auto rows = [&](const std::optional<DistanceTerm> &term) { return term ? distanceRows(build, *term) : nullptr; };
@@ -201,6 +218,8 @@ bool attention(Op &root) {
                    ? build.make(kRelativeAttention, {q, k, v, rows(parts.ofQueries), rows(parts.ofKeys), parts.mask}, std::move(attrs))
                    : build.make(kAttention, {q, k, v, parts.bias, parts.mask}, std::move(attrs));
   out->setBatchMajor(root.result()->batchMajor());
+  if (parts.guarded && parts.mask && infinite) // a row of nothing but `fill` is uniform
+    out = zeroHiddenRows(build, out, parts.mask);
   out = build.transpose(out, {0, 2, 1, 3});
   replace(root.result(), build.reshape(out, root.result()->type().dims));
   return true;

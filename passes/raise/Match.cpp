@@ -97,6 +97,13 @@ bool rootMeanSquare(const Value *value, Value *&x, double &eps) {
          meanOfLastDim(mean, squares) && square(squares, x);
 }
 
+Value *guarded(const Value *value) {
+  const Op *op = value->op();
+  Value *checked;
+  bool is = op->is(kWhere) && unary(op->operand(0), kIsNan, checked) && checked == op->operand(2) && number(op->operand(1)) == 0.0;
+  return is ? checked : nullptr;
+}
+
 static void collect(Value *value, bool root, Product &out) {
   if (std::optional<double> n = number(value)) {
     out.number *= *n;

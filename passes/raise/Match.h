@@ -26,6 +26,9 @@ bool meanOfLastDim(const Value *value, Value *&x);
 /// sqrt(mean(x^2 of `x`) + eps).
 bool rootMeanSquare(const Value *value, Value *&x, double &eps);
 
+/// w of where(isnan(w), 0, w), as PyTorch's scaled_dot_product_attention is exported; null for anything else.
+Value *guarded(const Value *value);
+
 /// `value` as product of factors and one number; looks into products that have no other user.
 struct Product {
   llvm::SmallVector<Value *, 4> factors;

@@ -13,5 +13,6 @@ bool gelu(Op &root);
 bool geluTanh(Op &root);
 bool embedding(Op &root);
 bool attention(Op &root);
+bool guardedSoftmax(Op &root);
 
 } // namespace shardc::raising
