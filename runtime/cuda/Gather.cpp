@@ -3,33 +3,11 @@
 // Indices are checked when running; negative ones count from the end.
 #include "runtime/cuda/GatherLaunch.h"
 #include "runtime/cuda/IndexOperands.h"
+#include "runtime/host/Shapes.h"
 
 namespace shardc::cuda {
-namespace {
 
-/// data[outer, size, inner] and picked[outer, count, inner].
-struct GatherShape {
-  int64_t outer = 1, size = 1, inner = 1, count = 1;
-  bool empty() const { return outer * inner * count == 0; }
-};
-
-/// `data` and `picked` are the arrays with the axis and with the indices' dims in its place.
-bool gatherShape(host::Checks &c, const host::Array &data, const host::Array &indices,
-                 const host::Array &picked, GatherShape &shape) {
-  int64_t axis;
-  if (!(c.axisAttr("axis", data.dims.size(), axis) && c.index(indices) && c.contiguous(indices) &&
-        c.contiguous(data) && c.contiguous(picked) && c.dtype(picked, data.dtype)))
-    return false;
-  llvm::ArrayRef<int64_t> dims = data.dims;
-  Dims wanted(dims.begin(), dims.begin() + axis);
-  wanted.append(indices.dims.begin(), indices.dims.end());
-  wanted.append(dims.begin() + axis + 1, dims.end());
-  shape = {numElements(dims.take_front(axis)), dims[axis], numElements(dims.drop_front(axis + 1)),
-           indices.numElements()};
-  return c.dims(picked, wanted);
-}
-
-} // namespace
+using host::GatherShape;
 
 BoundKernel bindGather(const host::Binding &b, Device &device) {
   host::Checks c(b);

@@ -4,21 +4,12 @@
 #include "ir/base/ScalarMath.h"
 #include "runtime/cuda/Copy.h"
 #include "runtime/cuda/CopyLaunch.h"
+#include "runtime/host/Shapes.h"
+#include "llvm/ADT/STLExtras.h"
 #include <bit>
 
 namespace shardc::cuda {
 namespace {
-
-/// The part of `whole` that starts at `starts` and has `dims`.
-host::Array part(const host::Array &whole, llvm::ArrayRef<int64_t> starts, const Dims &dims) {
-  host::Array a = whole;
-  a.dims = dims;
-  int64_t offset = 0;
-  for (size_t i = 0; i < dims.size(); ++i)
-    offset += starts[i] * whole.strides[i];
-  a.data = whole.as<char>() + (a.numElements() ? offset * byteSize(whole.dtype) : 0);
-  return a;
-}
 
 /// The bits of one element, in the low bytes.
 uint64_t bitsOf(DType dtype, double value) {
@@ -47,54 +38,27 @@ uint64_t bitsOf(DType dtype, double value) {
 
 BoundKernel bindConcat(const host::Binding &b, Device &) {
   host::Checks c(b);
-  int64_t axis;
-  if (!(c.arity(1, 1 << 20, 1) && c.denseResults() && c.axisAttr("axis", b.out[0].dims.size(), axis) &&
-        c.apart()))
+  llvm::SmallVector<host::Array> parts;
+  if (!host::concatParts(c, b, parts))
     return c.take();
-  const host::Array &y = b.out[0];
   auto kernel = std::make_unique<Sequence>();
-  Dims starts(y.dims.size(), 0);
-  for (size_t i = 0; i < b.in.size(); ++i) {
-    const host::Array &x = b.in[i];
-    if (!(c.that(bool(x), "operand " + std::to_string(i) + " is absent") && c.rank(x, y.dims.size()) &&
-          c.dtype(x, y.dtype)))
-      return c.take();
-    Dims wanted = y.dims;
-    wanted[axis] = x.dims[axis];
-    if (!(c.dims(x, wanted) &&
-          c.that(x.dims[axis] <= y.dims[axis] - starts[axis], "operands are longer than the result")))
-      return c.take();
-    kernel->add(makeCopy(x, part(y, starts, x.dims)));
-    starts[axis] += x.dims[axis];
-  }
-  if (!c.that(starts[axis] == y.dims[axis], "operands are shorter than the result"))
-    return c.take();
+  for (auto [x, part] : llvm::zip_equal(b.in, parts))
+    kernel->add(makeCopy(x, part));
   return kernel;
 }
 
 BoundKernel bindPad(const host::Binding &b, Device &) {
   host::Checks c(b);
-  llvm::SmallVector<int64_t> before, after;
+  host::Array part;
   double value;
-  if (!(c.arity(1, 1, 1) && c.denseResults() && c.intsAttr("before", before) && c.intsAttr("after", after) &&
-        c.floatAttr("value", value) && c.dtype(b.out[0], b.in[0].dtype) &&
-        c.rank(b.out[0], b.in[0].dims.size()) && c.apart()))
+  if (!host::padPart(c, b, part, value))
     return c.take();
   const host::Array &x = b.in[0], &y = b.out[0];
-  if (!c.that(before.size() == x.dims.size() && after.size() == x.dims.size(),
-              "attributes before and after: wanted one for each dim"))
-    return c.take();
-  for (size_t i = 0; i < x.dims.size(); ++i) {
-    int64_t room = y.dims[i] - x.dims[i];
-    if (!c.that(before[i] >= 0 && before[i] <= room && after[i] == room - before[i],
-                "result shape: got " + formatDims(y.dims) + ", wanted the padded " + formatDims(x.dims)))
-      return c.take();
-  }
   auto kernel = std::make_unique<Sequence>();
   if (y.numElements() > x.numElements())
     kernel->add(launchKernel(launchFill, "launchFill",
                              Fill{y.data, int(byteSize(y.dtype)), bitsOf(y.dtype, value), y.numElements()}));
-  kernel->add(makeCopy(x, part(y, before, x.dims)));
+  kernel->add(makeCopy(x, part));
   return kernel;
 }
 

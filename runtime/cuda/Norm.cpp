@@ -5,32 +5,13 @@
 // for every operand; dx has the type of dy.
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/NormLaunch.h"
+#include "runtime/host/Shapes.h"
 
 namespace shardc::cuda {
 namespace {
 
 using host::Array;
-
-struct NormShape {
-  DType dtype = DType::F32;
-  Dims rows, row; ///< dims before the axis, and from it on
-  int64_t count() const { return numElements(rows); }
-  int64_t length() const { return numElements(row); }
-};
-
-/// From x and the attribute axis; x has contiguous rows.
-bool normShape(host::Checks &c, const Array &x, NormShape &shape) {
-  int64_t axis;
-  if (!(checkFloat(c, x, "x") && c.axisAttr("axis", x.dims.size(), axis)))
-    return false;
-  shape.dtype = x.dtype;
-  shape.rows.assign(x.dims.begin(), x.dims.begin() + axis);
-  shape.row.assign(x.dims.begin() + axis, x.dims.end());
-  Array row;
-  row.dims = shape.row;
-  row.strides.assign(x.strides.begin() + axis, x.strides.end());
-  return c.that(row.contiguous(), "layout: wanted row-major rows");
-}
+using host::NormShape;
 
 /// f64 goes with f64; f32, f16 and bf16 go together.
 bool goesWith(host::Checks &c, const Array &a, DType x) {
@@ -63,7 +44,7 @@ BoundKernel bindForward(const host::Binding &b, bool centred) {
   NormShape shape;
   double eps;
   const size_t statistics = centred ? 2 : 1;
-  if (!(c.arity(centred ? 1 : 2, centred ? 3 : 2, 1 + statistics) && normShape(c, b.in[0], shape) &&
+  if (!(c.arity(centred ? 1 : 2, centred ? 3 : 2, 1 + statistics) && checkFloat(c, b.in[0], "x") && normShape(c, b.in[0], shape) &&
         c.floatAttr("eps", eps) && c.that(eps >= 0, "attribute eps: wanted at least 0") &&
         normRow(c, c.in(1), shape) && normRow(c, c.in(2), shape) && c.dims(b.out[0], b.in[0].dims) &&
         pairs(c, b.out[0], shape.dtype) && normStatistic(c, b.out[1], shape) &&
@@ -106,7 +87,7 @@ BoundKernel bindGrad(const host::Binding &b, Device &device, bool centred) {
   int64_t affine;
   const size_t columns = centred ? 2 : 1, rstd = centred ? 3 : 2;
   if (!(c.intAttr("affine", affine, 0) && c.arity(4, centred ? 5 : 4, affine ? 1 + columns : 1) &&
-        normShape(c, b.in[1], shape) && c.dims(b.in[0], b.in[1].dims) && pairs(c, b.in[0], shape.dtype) &&
+        checkFloat(c, b.in[1], "x") && normShape(c, b.in[1], shape) && c.dims(b.in[0], b.in[1].dims) && pairs(c, b.in[0], shape.dtype) &&
         c.contiguous(b.in[0]) && c.contiguous(b.in[1]) && normStatistic(c, b.in[2], shape) &&
         (!centred || (normStatistic(c, b.in[3], shape) && c.dtype(b.in[3], b.in[2].dtype))) &&
         normRow(c, c.in(rstd + 1), shape) && c.dims(b.out[0], b.in[1].dims) &&

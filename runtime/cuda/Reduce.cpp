@@ -3,6 +3,7 @@
 // the order of every sum depends on shape, strides and device only.
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/ReduceLaunch.h"
+#include "runtime/host/Shapes.h"
 #include "runtime/host/Strided.h"
 
 namespace shardc::cuda {
@@ -23,31 +24,11 @@ int partsFor(int64_t units, int64_t addends, int64_t threads, const Device &devi
 
 BoundKernel bindReduce(const host::Binding &b, Device &device, FoldKind fold) {
   host::Checks c(b);
-  llvm::SmallVector<int64_t> axes;
-  int64_t keep;
-  if (!(c.arity(1, 1, 1) && c.intsAttr("axes", axes) && c.intAttr("keep_dims", keep, 0)))
+  host::ReduceShape s;
+  if (!(host::reduceShape(c, b, fold == FoldKind::Max || fold == FoldKind::Min, s) &&
+        c.that(b.in[0].dtype != DType::Bool, "type: got bool, wanted numbers")))
     return c.take();
   const host::Array &x = b.in[0], &y = b.out[0];
-  const int64_t rank = x.dims.size();
-  llvm::SmallVector<bool> isReduced(rank, false);
-  for (int64_t axis : axes) {
-    if (!c.that(axis >= -rank && axis < rank, "axes: wanted axes of " + formatDims(x.dims)))
-      return c.take();
-    isReduced[axis < 0 ? axis + rank : axis] = true;
-  }
-  Dims keptDims, keptStrides, reducedDims, reducedStrides, wanted;
-  for (int64_t i = 0; i < rank; ++i) {
-    (isReduced[i] ? reducedDims : keptDims).push_back(x.dims[i]);
-    (isReduced[i] ? reducedStrides : keptStrides).push_back(x.strides[i]);
-    if (!isReduced[i] || keep)
-      wanted.push_back(isReduced[i] ? 1 : x.dims[i]);
-  }
-  const bool needsOne = fold == FoldKind::Max || fold == FoldKind::Min;
-  if (!(c.dims(y, wanted) && c.dtype(y, x.dtype) && c.contiguous(y) && c.apart() &&
-        c.that(x.dtype != DType::Bool, "type: got bool, wanted numbers") &&
-        c.that(!needsOne || y.numElements() == 0 || x.numElements() > 0,
-               "the largest of no elements is wanted")))
-    return c.take();
   if (y.numElements() == 0)
     return std::make_unique<Sequence>();
   ReduceArgs args{x.data,
@@ -55,22 +36,22 @@ BoundKernel bindReduce(const host::Binding &b, Device &device, FoldKind fold) {
                   elementType(x.dtype),
                   fold,
                   y.numElements(),
-                  numElements(reducedDims),
-                  walkOf(keptDims, keptStrides),
-                  walkOf(reducedDims, reducedStrides),
+                  numElements(s.reducedDims),
+                  walkOf(s.keptDims, s.keptStrides),
+                  walkOf(s.reducedDims, s.reducedStrides),
                   0,
                   false,
                   1};
-  host::collapse(keptDims, keptStrides);
-  host::collapse(reducedDims, reducedStrides);
+  host::collapse(s.keptDims, s.keptStrides);
+  host::collapse(s.reducedDims, s.reducedStrides);
   // Where results lie side by side in x, neighbours are folded together.
-  if (keptDims.back() > 1 && keptStrides.back() == 1 &&
-      (reducedStrides.back() != 1 || reducedDims.back() == 1)) {
-    args.columns = keptDims.back();
+  if (s.keptDims.back() > 1 && s.keptStrides.back() == 1 &&
+      (s.reducedStrides.back() != 1 || s.reducedDims.back() == 1)) {
+    args.columns = s.keptDims.back();
     const int64_t width = 16 / byteSize(x.dtype);
     args.vectors = args.columns % width == 0 && aligned(x.data, 16) && multiples(args.reduced, width);
-    for (size_t d = 0; d + 1 < keptStrides.size(); ++d)
-      args.vectors &= keptStrides[d] % width == 0;
+    for (size_t d = 0; d + 1 < s.keptStrides.size(); ++d)
+      args.vectors &= s.keptStrides[d] % width == 0;
     args.vectors |= args.addends == 0;
     const int64_t tile = args.vectors ? 8 * width : 32, threads = args.vectors ? 32 : 8;
     args.parts = partsFor(args.results / args.columns * ((args.columns + tile - 1) / tile), args.addends,

@@ -3,31 +3,11 @@
 // running; negative ones count from the end.
 #include "runtime/host/Fault.h"
 #include "runtime/host/Rows.h"
+#include "runtime/host/Shapes.h"
 #include "runtime/host/Simd.h"
 
 namespace shardc::host {
 namespace {
-
-/// data[outer, size, inner] and picked[outer, count, inner].
-struct GatherShape {
-  int64_t outer = 1, size = 1, inner = 1, count = 1;
-};
-
-/// `data` and `picked` are the arrays with the axis and with the indices' dims in its place.
-bool gatherShape(Checks &c, const Array &data, const Array &indices, const Array &picked,
-                 GatherShape &shape) {
-  int64_t axis;
-  if (!(c.axisAttr("axis", data.dims.size(), axis) && c.index(indices) && c.contiguous(indices) &&
-        c.contiguous(data) && c.contiguous(picked) && c.dtype(picked, data.dtype)))
-    return false;
-  llvm::ArrayRef<int64_t> dims = data.dims;
-  Dims wanted(dims.begin(), dims.begin() + axis);
-  wanted.append(indices.dims.begin(), indices.dims.end());
-  wanted.append(dims.begin() + axis + 1, dims.end());
-  shape = {numElements(dims.take_front(axis)), dims[axis], numElements(dims.drop_front(axis + 1)),
-           indices.numElements()};
-  return c.dims(picked, wanted);
-}
 
 template <typename I> class Gather final : public Kernel {
 public:

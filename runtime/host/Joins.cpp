@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // concat(x...){axis} and pad(x){before, after, value}: strided copies into a part of the result.
-#include "runtime/host/Checks.h"
 #include "runtime/host/Copy.h"
 #include "runtime/host/FusedLoops.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/host/Shapes.h"
 #include "runtime/host/Strided.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace shardc::host {
 namespace {
-
-/// The part of `whole` that starts at `starts` and has `dims`.
-Array part(const Array &whole, llvm::ArrayRef<int64_t> starts, const Dims &dims) {
-  Array a = whole;
-  a.dims = dims;
-  int64_t offset = 0;
-  for (size_t i = 0; i < dims.size(); ++i)
-    offset += starts[i] * whole.strides[i];
-  a.data = whole.as<char>() + (a.numElements() ? offset * byteSize(whole.dtype) : 0);
-  return a;
-}
 
 class Concat final : public Kernel {
 public:
@@ -56,53 +46,23 @@ private:
 
 BoundKernel bindConcat(const Binding &b) {
   Checks c(b);
-  int64_t axis;
-  if (!(c.arity(1, 1 << 20, 1) && c.denseResults() &&
-        c.axisAttr("axis", b.out[0].dims.size(), axis) && c.apart()))
+  llvm::SmallVector<Array> parts;
+  if (!concatParts(c, b, parts))
     return c.take();
-  const Array &y = b.out[0];
   auto kernel = std::make_unique<Concat>();
-  Dims starts(y.dims.size(), 0);
-  for (size_t i = 0; i < b.in.size(); ++i) {
-    const Array &x = b.in[i];
-    if (!(c.that(bool(x), "operand " + std::to_string(i) + " is absent") &&
-          c.rank(x, y.dims.size()) && c.dtype(x, y.dtype)))
-      return c.take();
-    Dims wanted = y.dims;
-    wanted[axis] = x.dims[axis];
-    if (!(c.dims(x, wanted) && c.that(x.dims[axis] <= y.dims[axis] - starts[axis],
-                                      "operands are longer than the result")))
-      return c.take();
-    kernel->add(makeCopy(x, part(y, starts, x.dims)));
-    starts[axis] += x.dims[axis];
-  }
-  if (!c.that(starts[axis] == y.dims[axis], "operands are shorter than the result"))
-    return c.take();
+  for (auto [x, part] : llvm::zip_equal(b.in, parts))
+    kernel->add(makeCopy(x, part));
   return kernel;
 }
 
 BoundKernel bindPad(const Binding &b) {
   Checks c(b);
-  llvm::SmallVector<int64_t> before, after;
+  Array part;
   double value;
-  if (!(c.arity(1, 1, 1) && c.denseResults() && c.intsAttr("before", before) &&
-        c.intsAttr("after", after) && c.floatAttr("value", value) &&
-        c.dtype(b.out[0], b.in[0].dtype) && c.rank(b.out[0], b.in[0].dims.size()) && c.apart()))
+  if (!(padPart(c, b, part, value) && c.that(part.dtype != DType::F16 && part.dtype != DType::BF16,
+                                             "type: wanted none of 16-bit floats")))
     return c.take();
-  const Array &x = b.in[0], &y = b.out[0];
-  if (!(c.that(before.size() == x.dims.size() && after.size() == x.dims.size(),
-               "attributes before and after: wanted one for each dim") &&
-        c.that(x.dtype != DType::F16 && x.dtype != DType::BF16,
-               "type: wanted none of 16-bit floats")))
-    return c.take();
-  for (size_t i = 0; i < x.dims.size(); ++i) {
-    int64_t room = y.dims[i] - x.dims[i];
-    if (!c.that(before[i] >= 0 && before[i] <= room && after[i] == room - before[i],
-                "result shape: got " + formatDims(y.dims) + ", wanted the padded " +
-                    formatDims(x.dims)))
-      return c.take();
-  }
-  return std::make_unique<Pad>(y, value, makeCopy(x, part(y, before, x.dims)));
+  return std::make_unique<Pad>(b.out[0], value, makeCopy(b.in[0], part));
 }
 
 } // namespace shardc::host

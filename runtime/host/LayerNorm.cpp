@@ -116,7 +116,7 @@ BoundKernel bindLayerNorm(const Binding &b) {
   Checks c(b);
   NormShape shape;
   double eps;
-  if (!(c.arity(1, 3, 3) && normShape(c, b.in[0], shape) && c.floatAttr("eps", eps) &&
+  if (!(c.arity(1, 3, 3) && c.real(b.in[0]) && normShape(c, b.in[0], shape) && c.floatAttr("eps", eps) &&
         c.that(eps >= 0, "attribute eps: wanted at least 0") && normRow(c, c.in(1), shape) &&
         normRow(c, c.in(2), shape) && c.dims(b.out[0], b.in[0].dims) &&
         c.dtype(b.out[0], shape.dtype) && normStatistic(c, b.out[1], shape) &&
@@ -130,7 +130,7 @@ BoundKernel bindLayerNormGrad(const Binding &b) {
   NormShape shape;
   int64_t affine;
   if (!(c.intAttr("affine", affine, 0) && c.arity(4, 5, affine ? 3 : 1) &&
-        normShape(c, b.in[1], shape) && c.dims(b.in[0], b.in[1].dims) &&
+        c.real(b.in[1]) && normShape(c, b.in[1], shape) && c.dims(b.in[0], b.in[1].dims) &&
         c.dtype(b.in[0], shape.dtype) && c.contiguous(b.in[0]) && c.contiguous(b.in[1]) &&
         normStatistic(c, b.in[2], shape) && normStatistic(c, b.in[3], shape) &&
         normRow(c, c.in(4), shape) && c.dims(b.out[0], b.in[1].dims) &&

@@ -3,28 +3,10 @@
 #pragma once
 
 #include "runtime/host/Rows.h"
+#include "runtime/host/Shapes.h"
 #include "runtime/host/Simd.h"
 
 namespace shardc::host {
-
-struct NormShape {
-  DType dtype = DType::F32;
-  Dims rows, row; ///< dims before the axis, and from it on
-};
-
-/// From x and the attribute axis; x has contiguous rows.
-inline bool normShape(Checks &c, const Array &x, NormShape &shape) {
-  int64_t axis;
-  if (!(c.real(x) && c.axisAttr("axis", x.dims.size(), axis)))
-    return false;
-  shape.dtype = x.dtype;
-  shape.rows.assign(x.dims.begin(), x.dims.begin() + axis);
-  shape.row.assign(x.dims.begin() + axis, x.dims.end());
-  Array row;
-  row.dims = shape.row;
-  row.strides.assign(x.strides.begin() + axis, x.strides.end());
-  return c.that(row.contiguous(), "layout: wanted row-major rows");
-}
 
 /// scale, bias and their gradients; may be absent.
 inline bool normRow(Checks &c, const Array &a, const NormShape &shape) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce_sum, reduce_max, reduce_min, reduce_prod (x){axes, keep_dims}. Sums of f32 are kept in
 // double between runs; the order of every sum depends on the shape and strides only.
-#include "runtime/host/Checks.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/host/Shapes.h"
 #include "runtime/host/Simd.h"
 #include "runtime/host/Strided.h"
 #include <limits>
@@ -160,30 +160,11 @@ private:
 
 template <template <typename> class Fold> BoundKernel bindReduce(const Binding &b, bool needsOne) {
   Checks c(b);
-  llvm::SmallVector<int64_t> axes;
-  int64_t keep;
-  if (!(c.arity(1, 1, 1) && c.intsAttr("axes", axes) && c.intAttr("keep_dims", keep, 0)))
+  ReduceShape s;
+  if (!reduceShape(c, b, needsOne, s))
     return c.take();
   const Array &x = b.in[0], &y = b.out[0];
-  int64_t rank = x.dims.size();
-  llvm::SmallVector<bool> isReduced(rank, false);
-  for (int64_t axis : axes) {
-    if (!c.that(axis >= -rank && axis < rank, "axes: wanted axes of " + formatDims(x.dims)))
-      return c.take();
-    isReduced[axis < 0 ? axis + rank : axis] = true;
-  }
-  Dims keptDims, keptStrides, reducedDims, reducedStrides, wanted;
-  for (int64_t i = 0; i < rank; ++i) {
-    (isReduced[i] ? reducedDims : keptDims).push_back(x.dims[i]);
-    (isReduced[i] ? reducedStrides : keptStrides).push_back(x.strides[i]);
-    if (!isReduced[i] || keep)
-      wanted.push_back(isReduced[i] ? 1 : x.dims[i]);
-  }
-  if (!(c.dims(y, wanted) && c.dtype(y, x.dtype) && c.contiguous(y) && c.apart() &&
-        c.that(!needsOne || y.numElements() == 0 || x.numElements() > 0,
-               "the largest of no elements is wanted")))
-    return c.take();
-  Walk kept = Walk::of(keptDims, keptStrides), reduced = Walk::of(reducedDims, reducedStrides);
+  Walk kept = Walk::of(s.keptDims, s.keptStrides), reduced = Walk::of(s.reducedDims, s.reducedStrides);
   switch (x.dtype) {
   case DType::F32:
     return std::make_unique<Reduce<float, Fold<float>>>(x, y, kept, reduced);

@@ -31,6 +31,13 @@ struct DistanceTile {
   int64_t at(int64_t y, int64_t x) const { return y - x + columns - 1; }
 };
 
+/// f(y, x, r) for all queries y and keys x of a tile, whose distance is row first + r.
+template <typename F> void forDistances(const DistanceTile &t, F f) {
+  for (int64_t y = 0; y < t.rows; ++y)
+    for (int64_t x = 0; x < t.columns; ++x)
+      f(y, x, t.at(y, x));
+}
+
 /// f(tile) for all tiles of queries [begin, end) and all keys.
 template <typename F> void forTiles(const AttentionShape &s, int64_t begin, int64_t end, F f) {
   for (int64_t i = begin; i < end; i += kTileSide)
@@ -67,19 +74,16 @@ private:
   void addTile(int64_t b, int64_t h, int64_t first, const DistanceTile &t, T *to) const {
     T terms[kTileSide * kTileDistances];
     const int64_t wide = t.distances();
+    auto score = [&](int64_t y, int64_t x) -> T & { return to[(t.i - first + y) * shape.keys + t.j + x]; };
     if (posKey) {
       gemm<T>(t.rows, wide, shape.depth, T(shape.scale), q.matrix(b, h, t.i),
               posKey.matrix(t.first, h).transposed(), T(0), terms, wide);
-      for (int64_t y = 0; y < t.rows; ++y)
-        for (int64_t x = 0; x < t.columns; ++x)
-          to[(t.i - first + y) * shape.keys + t.j + x] += terms[y * wide + t.at(y, x)];
+      forDistances(t, [&](int64_t y, int64_t x, int64_t r) { score(y, x) += terms[y * wide + r]; });
     }
     if (posQuery) {
       gemm<T>(t.columns, wide, shape.depth, T(shape.scale), k.matrix(b, h, t.j),
               posQuery.matrix(t.first, h).transposed(), T(0), terms, wide);
-      for (int64_t y = 0; y < t.rows; ++y)
-        for (int64_t x = 0; x < t.columns; ++x)
-          to[(t.i - first + y) * shape.keys + t.j + x] += terms[x * wide + t.at(y, x)];
+      forDistances(t, [&](int64_t y, int64_t x, int64_t r) { score(y, x) += terms[x * wide + r]; });
     }
   }
 

@@ -50,29 +50,30 @@ private:
   /// Of the terms of distances. `ds` is the tile's first, in rows of all keys.
   void addTile(int64_t b, int64_t h, const DistanceTile &t, const T *ds) const {
     const DistanceScores<T> &scores = grad_.scores;
-    const T scale = T(grad_.shape.scale);
-    const int64_t wide = t.distances(), depth = grad_.shape.depth, keys = grad_.shape.keys;
+    const int64_t wide = t.distances(), keys = grad_.shape.keys;
     T byDistance[kTileSide * kTileDistances]; // of each query, or of each key
     if (dposKey_) {
       std::fill_n(byDistance, t.rows * wide, T(0));
-      for (int64_t y = 0; y < t.rows; ++y)
-        for (int64_t x = 0; x < t.columns; ++x)
-          byDistance[y * wide + t.at(y, x)] = ds[y * keys + x];
-      gemm<T>(t.rows, depth, wide, scale, {byDistance, wide, 1}, scores.posKey.matrix(t.first, h), T(1),
-              grad_.dq.at(b, h, t.i), grad_.dq.row);
-      gemm<T>(wide, depth, t.rows, scale, Matrix<T>{byDistance, wide, 1}.transposed(), scores.q.matrix(b, h, t.i),
-              T(1), dposKey_.at(t.first, h), dposKey_.row);
+      forDistances(t, [&](int64_t y, int64_t x, int64_t r) { byDistance[y * wide + r] = ds[y * keys + x]; });
+      addTerm(h, t, byDistance, t.rows, scores.q.matrix(b, h, t.i), grad_.dq.at(b, h, t.i), grad_.dq.row,
+              scores.posKey, dposKey_);
     }
     if (dposQuery_) {
       std::fill_n(byDistance, t.columns * wide, T(0));
-      for (int64_t y = 0; y < t.rows; ++y)
-        for (int64_t x = 0; x < t.columns; ++x)
-          byDistance[x * wide + t.at(y, x)] = ds[y * keys + x];
-      gemm<T>(t.columns, depth, wide, scale, {byDistance, wide, 1}, scores.posQuery.matrix(t.first, h), T(1),
-              grad_.dk.at(b, h, t.j), grad_.dk.row);
-      gemm<T>(wide, depth, t.columns, scale, Matrix<T>{byDistance, wide, 1}.transposed(), scores.k.matrix(b, h, t.j),
-              T(1), dposQuery_.at(t.first, h), dposQuery_.row);
+      forDistances(t, [&](int64_t y, int64_t x, int64_t r) { byDistance[x * wide + r] = ds[y * keys + x]; });
+      addTerm(h, t, byDistance, t.columns, scores.k.matrix(b, h, t.j), grad_.dk.at(b, h, t.j), grad_.dk.row,
+              scores.posQuery, dposQuery_);
     }
+  }
+
+  /// Of the products of `n` rows x with the tile's positions, both of which gather gradients. `ds` [n, distances].
+  void addTerm(int64_t h, const DistanceTile &t, const T *ds, int64_t n, Matrix<T> x, T *dx, int64_t dxRow,
+               const Positions<T> &positions, const Positions<T> &dpositions) const {
+    const T scale = T(grad_.shape.scale);
+    const int64_t wide = t.distances(), depth = grad_.shape.depth;
+    const Matrix<T> each{ds, wide, 1};
+    gemm<T>(n, depth, wide, scale, each, positions.matrix(t.first, h), T(1), dx, dxRow);
+    gemm<T>(wide, depth, n, scale, each.transposed(), x, T(1), dpositions.at(t.first, h), dpositions.row);
   }
 
   AttentionHeadGrad<T, DistanceScores<T>> grad_;

@@ -90,7 +90,7 @@ BoundKernel bindRmsNorm(const Binding &b) {
   Checks c(b);
   NormShape shape;
   double eps;
-  if (!(c.arity(2, 2, 2) && normShape(c, b.in[0], shape) && c.floatAttr("eps", eps) &&
+  if (!(c.arity(2, 2, 2) && c.real(b.in[0]) && normShape(c, b.in[0], shape) && c.floatAttr("eps", eps) &&
         c.that(eps >= 0, "attribute eps: wanted at least 0") && normRow(c, b.in[1], shape) &&
         c.dims(b.out[0], b.in[0].dims) && c.dtype(b.out[0], shape.dtype) &&
         normStatistic(c, b.out[1], shape) && c.denseResults() && c.apart({{0, 0}})))
@@ -103,7 +103,7 @@ BoundKernel bindRmsNormGrad(const Binding &b) {
   NormShape shape;
   int64_t affine;
   if (!(c.intAttr("affine", affine, 0) && c.arity(4, 4, affine ? 2 : 1) &&
-        normShape(c, b.in[1], shape) && c.dims(b.in[0], b.in[1].dims) &&
+        c.real(b.in[1]) && normShape(c, b.in[1], shape) && c.dims(b.in[0], b.in[1].dims) &&
         c.dtype(b.in[0], shape.dtype) && c.contiguous(b.in[0]) && c.contiguous(b.in[1]) &&
         normStatistic(c, b.in[2], shape) && normRow(c, b.in[3], shape) &&
         c.dims(b.out[0], b.in[1].dims) && c.dtype(b.out[0], shape.dtype) &&
