@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/OnnxFile.h"
 #include "frontend/InlineFunctions.h"
+#include "frontend/LastSelected.h"
 #include "frontend/MappedFiles.h"
 #include "frontend/NormaliseGraph.h"
 #include "frontend/OnnxTensor.h"
@@ -108,6 +109,14 @@ public:
     if (llvm::Error error = inlineFunctions(m_.proto_, place_))
       return error;
     GraphProto &graph = *m_.proto_.mutable_graph();
+    takeLastSelected(graph, [&](const TensorProto &tensor) -> std::optional<int64_t> {
+      const TensorSource &source = m_.source(tensor);
+      int64_t value;
+      if (source.dtype != DType::I64 || !source.dims.empty() || source.length != sizeof(value) || !source.data)
+        return std::nullopt;
+      std::memcpy(&value, source.data, sizeof(value));
+      return value;
+    });
     if (llvm::Error error = normaliseGraph(graph, place_))
       return error;
     for (const auto *values : {&graph.input(), &graph.output()})

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/ParameterNames.h"
+#include "frontend/FoldedParameters.h"
 #include "frontend/NameRules.h"
 #include "frontend/OnnxFile.h"
 #include "frontend/Quoted.h"
@@ -47,7 +48,10 @@ public:
     tieByValue();
     if (llvm::Error error = tieByOption())
       return error;
-    return finish();
+    ParameterTable table = finish();
+    if (llvm::Error error = refuseFolded(model_, rules_.signature(), table))
+      return error;
+    return table;
   }
 
 private:
@@ -270,7 +274,7 @@ private:
     return anyPath ? prefix : "";
   }
 
-  llvm::Expected<ParameterTable> finish() {
+  ParameterTable finish() {
     ParameterTable table;
     table.notes = std::move(notes_);
     std::vector<int> numbers(drafts_.size(), -1);

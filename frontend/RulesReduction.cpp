@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that reduce over axes: sums and their kin, softmax, norms, running sums.
 #include "frontend/NodeContext.h"
+#include <numeric>
 
 namespace shardc {
 namespace {
@@ -161,6 +162,23 @@ void cumSum(NodeContext &n) {
                     {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}}));
 }
 
+/// The place of the extreme; of several the first, or the last.
+template <const OpDef &extreme> void place(NodeContext &n) {
+  const int64_t axis = n.axis(n.intAttr("axis", 0), n.type(0).rank());
+  if (n.failed())
+    return;
+  const bool last = n.intAttr("select_last_index", 0), keep = n.intAttr("keepdims", 1);
+  const int64_t count = n.type(0).dims[axis];
+  Value *x = n.type(0).dtype == DType::Bool ? n.b.cast(n.in(0), DType::I32) : n.in(0);
+  Value *hit = n.b.emit(kEqual, {x, n.b.reduce(extreme, x, {axis}, true)});
+  Tensor places(DType::I64, {count});
+  std::iota(places.mutableData<int64_t>(), places.mutableData<int64_t>() + count, 0);
+  Ints dims(n.type(0).rank() - axis, 1); // broadcasts to the operand's
+  dims[0] = count;
+  Value *at = n.b.where(hit, n.b.reshape(n.b.constant(std::move(places)), dims), n.b.integer(last ? 0 : count - 1));
+  n.set(0, n.b.reduce(last ? kReduceMax : kReduceMin, at, {axis}, keep));
+}
+
 constexpr NodeRule kRules[] = {
     {"ReduceSum", 1, 2, plain<kReduceSum>},
     {"ReduceMax", 1, 2, plain<kReduceMax>},
@@ -177,6 +195,8 @@ constexpr NodeRule kRules[] = {
     {"LayerNormalization", 2, 3, layerNorm},
     {"RMSNormalization", 2, 2, rmsNorm},
     {"CumSum", 2, 2, cumSum},
+    {"ArgMax", 1, 1, place<kReduceMax>},
+    {"ArgMin", 1, 1, place<kReduceMin>},
 };
 
 } // namespace

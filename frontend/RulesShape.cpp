@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes about dims: they fold, or become views.
 #include "frontend/NodeContext.h"
+#include "frontend/OnnxTensor.h"
 #include "frontend/TensorValue.h"
 #include "ir/ops/Infer.h"
 #include <cmath>
@@ -197,6 +198,23 @@ void range(NodeContext &n) {
   }
 }
 
+/// Ones where column - row = k.
+void eyeLike(NodeContext &n) {
+  const Type &type = n.type(0);
+  if (type.rank() != 2)
+    return n.b.fail("operand: got " + toString(type) + ", wanted 2 dims");
+  const int64_t asked = n.intAttr("dtype", 0), rows = type.dims[0], columns = type.dims[1];
+  const std::optional<DType> dtype = asked ? onnxDType(asked) : type.dtype;
+  if (!dtype)
+    return n.b.fail("attribute 'dtype': got " + llvm::Twine(asked) + ", wanted a type of numbers");
+  if (type.numElements() > int64_t(1) << 26)
+    return n.unsupported("a matrix of " + llvm::Twine(type.numElements()) + " constants");
+  Tensor difference(DType::I64, {rows, columns});
+  for (int64_t i = 0; i < difference.numElements(); ++i)
+    difference.mutableData<int64_t>()[i] = i % columns - i / columns;
+  n.set(0, n.b.cast(n.b.emit(kEqual, {n.b.constant(std::move(difference)), n.b.integer(n.intAttr("k", 0))}), *dtype));
+}
+
 constexpr NodeRule kRules[] = {
     {"Shape", 1, 1, shape},
     {"Size", 1, 1, size},
@@ -208,6 +226,7 @@ constexpr NodeRule kRules[] = {
     {"Expand", 2, 2, expand},
     {"ConstantOfShape", 1, 1, constantOfShape},
     {"Range", 3, 3, range},
+    {"EyeLike", 1, 1, eyeLike},
 };
 
 } // namespace
