@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph/Builder.h"
 #include "passes/Accumulator.h"
+#include "passes/AddWholes.h"
 #include "passes/Passes.h"
 
 namespace shardc {
@@ -12,9 +13,9 @@ std::optional<unsigned> accumulatorOf(const OpDef &def) {
   return std::nullopt;
 }
 
-/// Memory of its own, in row-major order?
+/// Row-major, all of an array or whole rows of it?
 static bool isDense(const Value *v) {
-  while (v->op()->is(kReshape))
+  while (v->op()->is(kReshape) || rowsOf(*v->op()))
     v = v->op()->operand(0);
   return !v->op()->def().view;
 }
@@ -83,6 +84,7 @@ llvm::Error accumulateInPlace(Graph &graph, const CompileOptions &) {
       sums.push_back(&op);
   for (Op *op : sums)
     keepWide(*op);
+  addWholes(graph);
   llvm::DenseMap<const Op *, unsigned> position;
   for (Op &op : graph.ops())
     position[&op] = position.size();

@@ -6,9 +6,8 @@ namespace shardc {
 
 Layout ownLayout(Value *value) { return {value, 0, rowMajorStrides(value->type().dims)}; }
 
-/// Reshape: splits and merges dims in groups of equal products; a merge needs dims that are adjacent in memory.
-static std::optional<Dims> reshapeStrides(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> strides,
-                                          llvm::ArrayRef<int64_t> to) {
+/// Splits and merges dims in groups of equal products.
+std::optional<Dims> reshapeStrides(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> strides, llvm::ArrayRef<int64_t> to) {
   Dims result(to.size(), 0);
   if (numElements(from) == 0)
     return rowMajorStrides(to);

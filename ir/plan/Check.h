@@ -76,6 +76,8 @@ bool elementsAreDisjoint(const plan::Ref &ref);
 bool isDense(const plan::Ref &ref);
 /// `tiledBytes`, from the start of its space.
 Range touchedAddresses(const plan::Plan &plan, const plan::Ref &ref);
+/// Are they parts of the same rows that share no byte, as columns of a matrix are? Their spans may well overlap.
+bool areSideBySide(const plan::Plan &plan, const plan::Ref &a, const plan::Ref &b);
 /// Same addresses for the same indices.
 bool sameLayout(const plan::Plan &plan, const plan::Ref &a, const plan::Ref &b);
 /// Is input `index` written over, element by element, by a result of the command?

@@ -11,7 +11,7 @@ namespace {
 bool overlap(const plan::Plan &plan, const plan::Ref &a, const plan::Ref &b) {
   return !a.absent() && !b.absent() &&
          plan.buffers(a.buffer()).space() == plan.buffers(b.buffer()).space() &&
-         touchedAddresses(plan, a).overlaps(touchedAddresses(plan, b));
+         touchedAddresses(plan, a).overlaps(touchedAddresses(plan, b)) && !areSideBySide(plan, a, b);
 }
 
 /// A collective that works inside one buffer: a gather around the slice that it sends, a reduction

@@ -96,6 +96,26 @@ Range touchedAddresses(const plan::Plan &plan, const plan::Ref &ref) {
   return {start + bytes.begin, start + bytes.end};
 }
 
+/// Bytes from one row of the outermost dim to the next, and those that a row touches; nullopt where there are no rows apart.
+static std::optional<std::pair<uint64_t, uint64_t>> rowsOf(const plan::Ref &ref) {
+  auto steps = sortedSteps(ref);
+  if (steps.empty() || ref.rank_stride() || !elementsAreDisjoint(ref))
+    return std::nullopt;
+  uint64_t last = 0, size = byteSize(DType(ref.dtype()));
+  for (auto [stride, dim] : ArrayRef(steps).drop_back())
+    last += stride * uint64_t(dim - 1);
+  return std::pair(steps.back().first * size, (last + 1) * size);
+}
+
+bool areSideBySide(const plan::Plan &plan, const plan::Ref &a, const plan::Ref &b) {
+  auto rowsA = rowsOf(a), rowsB = rowsOf(b);
+  if (!rowsA || !rowsB || rowsA->first != rowsB->first)
+    return false;
+  const uint64_t pitch = rowsA->first, beginA = touchedAddresses(plan, a).begin, beginB = touchedAddresses(plan, b).begin;
+  const uint64_t from = (beginB % pitch + pitch - beginA % pitch) % pitch; // of a row of b, seen from the row of a before it
+  return rowsA->second <= from && from + rowsB->second <= pitch;
+}
+
 bool isOverwritten(const plan::Command &command, int index) {
   return is_contained(command.in_place(), uint32_t(index) + 1);
 }

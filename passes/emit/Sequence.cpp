@@ -10,22 +10,6 @@ namespace {
 
 bool isSource(const Op &op) { return op.is(kInput) || op.is(kParam) || op.is(kConstant) || op.is(kScalars); }
 
-/// Does nothing but its only user read the value, through views or not?
-bool readOnce(const Value *value) {
-  while (value->hasOneUse() && value->op()->def().view)
-    value = value->op()->operand(0);
-  return value->hasOneUse();
-}
-
-/// The operand that result 0 overwrites: by definition, or, where it adds to it, because nobody else reads it. Null if there is none.
-const Value *accumulator(const Op &op) {
-  for (const InPlace &pair : op.def().inPlace)
-    if (const Value *operand = op.operand(pair.operand); operand && pair.result == 0)
-      if (op.def().inPlaceRequired || (accumulatorOf(op.def()) == unsigned(pair.operand) && readOnce(operand)))
-        return operand;
-  return nullptr;
-}
-
 class SequenceBuilder {
 public:
   explicit SequenceBuilder(const Graph &graph) { seq_.graph = &graph; }
@@ -46,41 +30,123 @@ public:
   }
 
 private:
-  void placeOperands(const Op &pack) {
-    for (auto [offset, value] : llvm::zip(pack.attrs.getInts("offsets"), pack.operands().drop_front()))
-      if (!tryPlace(value, {pack.result(), offset}, pack.operand(0)))
-        copies_[&pack].push_back({Item::Copy, &pack, value, {pack.result(), offset}, 0});
-  }
+  /// Values and the element of the pack that the first of theirs would be: what is packed, what it overwrites as it accumulates, and so on.
+  using Chain = llvm::SmallVector<std::pair<const Value *, int64_t>, 2>;
 
-  /// Lets the value be born in its place, if the memory it has by itself is exactly that: row-major, not taken yet, and no source
-  /// but `into`, which lies there already.
-  bool tryPlace(const Value *value, PackedPlace place, const Value *into) {
-    Layout layout = seq_.layoutOf(value);
-    if (layout.offset != 0 || layout.rankStride != 0 || !layoutFits(layout, value->type().dims, kContiguous))
-      return false;
-    // What accumulates in place shares the memory of what it adds to, back to the first summand.
-    llvm::SmallVector<const Value *> chain;
-    for (const Value *v = layout.root; v; v = accumulator(*v->op())) {
-      layout = seq_.layoutOf(v);
-      if (into && layout.root == into && layout.offset == place.offset)
+  Chain chainOf(const Value *packed, int64_t offset, const Value *into) const {
+    Chain chain;
+    for (std::optional<Span> span = spanOf(packed); span;) {
+      const Value *root = span->root;
+      offset -= span->begin;
+      if (root == into && offset == 0) // lies there already
         break;
-      v = layout.root;
-      if (isSource(*v->op()) || seq_.born.count(v) || v->type().numElements() != value->type().numElements())
-        return false;
-      chain.push_back(v);
+      chain.push_back({root, offset});
+      const Value *before = isSource(*root->op()) || root->index() ? nullptr : accumulator(*root->op());
+      span = before ? spanOf(before) : std::nullopt;
     }
-    for (const Value *v : chain)
-      seq_.born[v] = place;
-    return true;
+    return chain;
   }
 
-  /// Are all parts made by kernels that can write with strides, each by another one, and read by nobody else?
+  /// Lets each operand be born in its place if the memory that it has by itself is exactly that, or is with other operands: row-major, not
+  /// taken yet, no source. What accumulates in place shares the memory of what it adds to, back to the first summand.
+  void placeOperands(const Op &pack) {
+    const auto operands = pack.operands().drop_front();
+    llvm::SmallVector<Chain> chains;
+    for (auto [offset, value] : llvm::zip(pack.attrs.getInts("offsets"), operands))
+      chains.push_back(chainOf(value, offset, pack.operand(0)));
+    llvm::SmallVector<bool> copied(chains.size());
+    llvm::DenseMap<const Value *, int64_t> places;
+    for (bool changed = true; changed;) {
+      changed = false;
+      places.clear();
+      llvm::DenseMap<const Value *, int64_t> covered; ///< elements
+      for (auto [chain, value] : llvm::zip(chains, operands))
+        for (auto [root, at] : chain)
+          if (places.try_emplace(root, at).first->second == at)
+            covered[root] += value->type().numElements();
+      for (auto [chain, copy] : llvm::zip(chains, copied)) {
+        auto fits = [&](const std::pair<const Value *, int64_t> &link) {
+          const Value *root = link.first;
+          return !isSource(*root->op()) && !seq_.born.count(root) && places.lookup(root) == link.second &&
+                 covered.lookup(root) == root->type().numElements();
+        };
+        const size_t good = llvm::find_if_not(chain, fits) - chain.begin();
+        if (good == chain.size())
+          continue;
+        changed = true;
+        copy = good == 0 || chain[good - 1].first->op()->def().inPlaceRequired;
+        chain.truncate(copy ? 0 : good);
+      }
+    }
+    for (auto [i, value] : llvm::enumerate(operands)) {
+      if (copied[i] || !spanOf(value))
+        copies_[&pack].push_back({Item::Copy, &pack, value, {pack.result(), pack.attrs.getInts("offsets")[i]}, 0});
+      for (auto [root, at] : chains[i])
+        seq_.born[root] = {pack.result(), at};
+    }
+  }
+
+  /// A value's elements in memory, where they are neighbours.
+  struct Span {
+    const Value *root;
+    int64_t begin, end;
+  };
+  std::optional<Span> spanOf(const Value *value) const {
+    const Layout layout = seq_.layoutOf(value);
+    if (layout.rankStride != 0 || !layoutFits(layout, value->type().dims, kContiguous))
+      return std::nullopt;
+    return Span{layout.root, layout.offset, layout.offset + value->type().numElements()};
+  }
+
+  /// Does nothing but its only user read these elements, through views or not?
+  bool readOnce(const Value *value) const {
+    const std::optional<Span> own = spanOf(value);
+    auto reads = [&](const Use &use) {
+      const std::optional<Span> other = use.op->def().view ? spanOf(use.op->result()) : std::nullopt;
+      return !own || !other || other->root != own->root || (own->begin < other->end && other->begin < own->end);
+    };
+    for (;; value = value->op()->operand(0)) {
+      if (llvm::count_if(value->uses(), reads) != 1)
+        return false;
+      if (!value->op()->def().view)
+        return true;
+    }
+  }
+
+  /// The operand that result 0 overwrites: by definition, or, where it adds to it, because nobody else reads it. Null if there is none.
+  const Value *accumulator(const Op &op) const {
+    for (const InPlace &pair : op.def().inPlace)
+      if (const Value *operand = op.operand(pair.operand); operand && pair.result == 0)
+        if (op.def().inPlaceRequired || (accumulatorOf(op.def()) == unsigned(pair.operand) && readOnce(operand)))
+          return operand;
+    return nullptr;
+  }
+
+  /// What is reshaped to be the part, by nobody read but for that.
+  static const Value *madeAs(const Value *part) {
+    while (part->op()->is(kReshape) && part->hasOneUse())
+      part = part->op()->operand(0);
+    return part->hasOneUse() ? part : nullptr;
+  }
+
+  /// Where a part of a whole with these strides lies as it is made; nullopt if its kernel cannot write it there.
+  std::optional<Dims> stridesInside(const Value *made, const Value *part, const Dims &whole) const {
+    if (made->op()->is(kFused))
+      return made == part ? std::optional(whole) : std::nullopt;
+    std::optional<Dims> strides = reshapeStrides(part->type().dims, whole, made->type().dims);
+    const bool rows = strides && layoutFits({nullptr, 0, *strides}, made->type().dims, kLastDim);
+    return made->op()->is(kRelativeAttentionGrad) && rows ? strides : std::nullopt;
+  }
+
+  /// Are all parts made by kernels that can write with strides, each fused one by another, and read by nobody else?
   bool canBeBornIn(const Op &concat) const {
-    llvm::SmallPtrSet<const Op *, 4> makers;
+    const Dims strides = rowMajorStrides(concat.result()->type().dims);
+    llvm::SmallPtrSet<const Op *, 4> fused;
     return !seq_.graph->isOutput(concat.result()) && !seq_.born.count(concat.result()) && concat.result()->type().numElements() &&
            llvm::all_of(concat.operands(), [&](const Value *v) {
-             return v->op()->is(kFused) && makers.insert(v->op()).second && v->hasOneUse() && !seq_.graph->isOutput(v) &&
-                    !seq_.born.count(v);
+             const Value *made = madeAs(v);
+             return made && stridesInside(made, v, strides) && !seq_.graph->isOutput(made) && !seq_.born.count(made) &&
+                    (!made->op()->is(kFused) || fused.insert(made->op()).second);
            });
   }
 
@@ -91,6 +157,8 @@ private:
     const int64_t axis = (concat.attrs.getInt("axis") + type.rank()) % type.rank();
     int64_t offset = 0;
     for (const Value *v : concat.operands()) {
+      const Value *made = madeAs(v);
+      seq_.views[made] = {concat.result(), offset, *stridesInside(made, v, strides)};
       seq_.views[v] = {concat.result(), offset, strides};
       offset += v->type().dims[axis] * strides[axis];
     }

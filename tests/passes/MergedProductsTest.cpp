@@ -89,6 +89,43 @@ TEST(MergedProducts, EveryCutIsSound) {
         }
 }
 
+/// q and k multiply another value too: both gradients add up in the bucket, where v's lies beside them.
+TEST(MergedProducts, ASecondUseOfSomeAddsUpInPlace) {
+  std::string text = model(false);
+  auto insert = [&](StringRef before, StringRef lines) { text.insert(text.find(before.str()), lines.str()); };
+  insert("  %labels =", "  %z = input {name=\"z\"} : f32[2,8]\n");
+  insert("  %r = reshape", R"(  %zq = matmul %z, %q {transpose_a=0, transpose_b=1} : f32[2,8]
+  %zk = matmul %z, %k {transpose_a=0, transpose_b=1} : f32[2,8]
+  %zz = mul %zq, %zk : f32[2,8]
+  %more = reduce_sum %zz {axes=[0,1], keep_dims=0} : f32[]
+)");
+  insert("  %flat =", "  %louder = mul %logits, %more : f32[4,3,5] batch\n");
+  text.replace(text.find("reshape %logits"), 15, "reshape %louder");
+  for (unsigned ranks : {1, 2})
+    for (unsigned zero : {0, 1, 2, 3})
+      for (unsigned accumulate : {1, 2}) {
+        SCOPED_TRACE(std::to_string(ranks) + " ranks, stage " + std::to_string(zero) + ", accumulate " + std::to_string(accumulate));
+        CompileOptions options;
+        options.ranks = ranks;
+        options.zero = zero;
+        options.accumulate = accumulate;
+        auto graph = parseGraph(text, "model");
+        ASSERT_TRUE(bool(graph)) << toString(graph.takeError());
+        auto result = compile(std::move(*graph), {}, options);
+        ASSERT_TRUE(bool(result)) << toString(result.takeError());
+        const plan::Plan &plan = *result->plan;
+        EXPECT_EQ(toString(checkPlan(plan)), "");
+        StringRef first = accumulate == 1 ? "train" : "train_first";
+        EXPECT_EQ(count(plan, first, "copy"), 0u);
+        unsigned inPlace = 0;
+        for (const plan::Program &p : plan.programs())
+          for (const plan::Command &c : p.commands())
+            inPlace += p.name() == first && c.kernel() == "matmul" && c.inputs_size() > 2 && c.inputs(2).buffer() == c.outputs(0).buffer() &&
+                       c.outputs(0).dims(0) == 16;
+        EXPECT_EQ(inPlace, 1u);
+      }
+}
+
 /// The two gradients of a gate are written side by side, where the product of both reads them.
 TEST(MergedProducts, GradientsOfAGateAreBornSideBySide) {
   constexpr StringLiteral kGated = R"(
