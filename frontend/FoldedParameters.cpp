@@ -37,6 +37,8 @@ std::vector<Computed> computedConstants(const OnnxModel &model, const ParameterT
   std::vector<Computed> found;
   for (int i = 0; i < model.graph().node_size(); ++i) {
     const onnx::NodeProto &node = model.graph().node(i);
+    if (node.op_type() == "Identity") // uses are those behind it
+      continue;
     for (int k = 0; k < node.input_size(); ++k) {
       const onnx::TensorProto *tensor = model.initializer(node.input(k));
       if (tensor && !isTorchName(tensor->name()) && !parameters.count({i, k}) && hasManyNumbers(model, *tensor))
@@ -54,8 +56,20 @@ bool isWithin(llvm::StringRef path, llvm::StringRef module) {
 
 } // namespace
 
+static llvm::Error folded(const OnnxModel &model, const Computed &constant, const llvm::Twine &missing, const char *options) {
+  return userError(model.path() + ": the exporter computed constants, it seems from parameters, which would not be trained: got " +
+                       quoted(constant.name) + ", read in " + quoted(constant.module) + missing,
+                   llvm::Twine("export without optimisation: torch.onnx.export(..., ") + options + ")");
+}
+
 llvm::Error refuseFolded(const OnnxModel &model, const TorchSignature &signature,
                          const ParameterTable &table) {
+  if (signature.empty()) { // TorchScript: what it folds is called after the node that reads it
+    for (const Computed &c : computedConstants(model, table))
+      if (llvm::StringRef(c.name).starts_with("onnx::"))
+        return folded(model, c, "", "do_constant_folding=False");
+    return llvm::Error::success();
+  }
   llvm::StringSet<> known;
   for (const ModelParameter &p : table.parameters) {
     known.insert(p.name);
@@ -85,9 +99,7 @@ llvm::Error refuseFolded(const OnnxModel &model, const TorchSignature &signature
       }
     }
   if (constant)
-    return userError(model.path() + ": the exporter computed constants, it seems from parameters, which would not be trained: got " +
-                         quoted(constant->name) + ", read in " + quoted(constant->module) + ", but no " + quoted(parameter),
-                     "export without optimisation: torch.onnx.export(..., dynamo=True, optimize=False)");
+    return folded(model, *constant, ", but no " + quoted(parameter), "dynamo=True, optimize=False");
   return llvm::Error::success();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants that the dynamo exporter computed from parameters: refused, where it is not just a tie or a mask.
+// Constants that an exporter computed from parameters: refused, where it is not just a tie or a mask.
 #include "frontend/ParameterNames.h"
 #include "ir/base/Error.h"
 #include "tests/frontend/OnnxBuilder.h"
@@ -46,6 +46,18 @@ TEST(FoldedParameters, MasksBuffersAndOtherModulesAreNot) {
   EXPECT_EQ(errorOf(model("where_2", kMask)), "");
   EXPECT_EQ(errorOf(model("m.encoder.attention.inv_freq", kMany)), "");
   EXPECT_EQ(errorOf(model("unsqueeze_14", kMany, "m.decoder")), "");
+}
+
+TEST(FoldedParameters, OfTorchScriptHaveItsNames) {
+  auto without = [](const char *constant, llvm::ArrayRef<float> values) {
+    OnnxBuilder m = model(constant, values);
+    m.graph()->clear_metadata_props();
+    return errorOf(m);
+  };
+  EXPECT_EQ(without("onnx::Add_431", kMany),
+            "m.onnx: the exporter computed constants, it seems from parameters, which would not be trained: got 'onnx::Add_431', read in "
+            "'m.encoder.attention'\nhint: export without optimisation: torch.onnx.export(..., do_constant_folding=False)");
+  EXPECT_EQ(without("onnx::Add_431", kMask), "");
 }
 
 } // namespace
