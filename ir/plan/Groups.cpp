@@ -41,7 +41,7 @@ std::vector<BufferGroup> groupsOf(const plan::Plan &plan, ArrayRef<uint32_t> buf
   Grouping<std::pair<unsigned, std::string>, BufferGroup> groups;
   for (uint32_t index : buffers) {
     const plan::Buffer &b = plan.buffers(index);
-    std::string name = namePattern(fullName(plan, b));
+    std::string name = nameInLayer(namePattern(plan.strings(b.layer())), namePattern(b.name()));
     BufferGroup &group = groups[{b.kind(), name}];
     group.kind = b.kind();
     group.name = name;

@@ -41,7 +41,8 @@ void printJson(const plan::Plan &plan, llvm::raw_ostream &os);
 
 /// The command at the peak of a space: "train command 583 (backward), matmul, /m/lm_head/MatMul, layer lm_head".
 std::string peakPlace(const plan::Plan &plan, uint32_t space);
-/// "decoder.block.0: matmul_7": the name, after the layer where the name does not say it.
+/// "decoder.block.0: matmul_7": the name behind the layer, where it does not say that itself; without what an exporter put before it.
+std::string nameInLayer(llvm::StringRef layer, llvm::StringRef name);
 std::string fullName(const plan::Plan &plan, const plan::Buffer &buffer);
 /// Live bytes by kind: at the peak of all spaces, and at that kind's own peak. Largest first.
 struct KindBytes {

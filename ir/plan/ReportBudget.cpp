@@ -55,7 +55,7 @@ void printLargest(const plan::Plan &plan, const Peak &peak, raw_ostream &os) {
                {"", Table::Right},
                {"share", Table::Right},
                {"buffers", Table::Right},
-               {"each up to", Table::Right},
+               {"each up to", Table::Spare},
                {"kind"},
                {"the largest", Table::Flexible}});
   std::vector<BufferGroup> groups = groupsOf(plan, peak.buffers);
@@ -84,7 +84,7 @@ void printShortfall(const plan::Plan &plan, uint64_t budget, raw_ostream &os) {
     Peak peak = findPeak(plan, s);
     os << "peak: " << countText(peak.bytes) << " bytes (" << bytesText(peak.bytes) << ") in "
        << peak.buffers.size() << " buffers\n";
-    os << shortened("at " + peakPlace(plan, s), kScreenColumns) << "\n\n";
+    os << shortened("at " + peakPlace(plan, s), screenColumns()) << "\n\n";
     printKinds(plan, peak, os);
     os << '\n';
     printLargest(plan, peak, os);

@@ -16,7 +16,8 @@ static uint64_t largestOf(const plan::Plan &plan, plan::BufferKind kind) {
 }
 
 void printComparison(ArrayRef<plan::Plan> plans, ArrayRef<std::string> names, raw_ostream &os) {
-  os << "memory of a rank, each kind when it is largest; in flight: buckets that are gathered or reduced\n";
+  os << "memory of a rank, each kind when it is largest;\n"
+        "in flight: buckets that are gathered or reduced\n";
   Table memory({{"plan", Table::Flexible},
                 {"ranks", Table::Right},
                 {"stage", Table::Right},
@@ -24,7 +25,7 @@ void printComparison(ArrayRef<plan::Plan> plans, ArrayRef<std::string> names, ra
                 {"gradients", Table::Right},
                 {"optimizer", Table::Right},
                 {"activations", Table::Right},
-                {"in flight", Table::Right},
+                {"in flight", Table::Spare},
                 {"in all", Table::Right}});
   for (auto [plan, name] : zip_equal(plans, names))
     memory.add({printable(name), utostr(plan.ranks()), utostr(plan.zero()),
@@ -34,17 +35,17 @@ void printComparison(ArrayRef<plan::Plan> plans, ArrayRef<std::string> names, ra
                 bytesText(largestOf(plan, plan::ACTIVATION)),
                 bytesText(largestOf(plan, plan::COMMUNICATION)), bytesText(arenaBytes(plan))});
   memory.print(os);
-  os << "\nan update step; wire: bytes that a rank sends; exposed: communication that no computing "
-        "hides\n";
+  os << "\nan update step; wire: bytes that a rank sends;\n"
+        "exposed: communication that no computing hides\n";
   Table step({{"plan", Table::Flexible},
               {"batch", Table::Right},
               {"accumulate", Table::Right},
               {"wire", Table::Right},
-              {"scalars", Table::Right},
+              {"scalars", Table::Spare},
               {"predicted", Table::Right},
               {"exposed", Table::Right},
               {"share", Table::Right},
-              {"no prefetch", Table::Right}});
+              {"no prefetch", Table::Spare}});
   for (auto [plan, name] : zip_equal(plans, names)) {
     WireBytes wire = wireBytesPerStep(plan);
     step.add({printable(name), utostr(plan.batch()), utostr(plan.accumulate()),

@@ -88,7 +88,7 @@ void printTotals(const plan::Plan &before, const plan::Plan &after, raw_ostream 
   for (auto [side, plan] : {std::pair("before", &before), std::pair("after", &after)})
     for (int s = 0; s < plan->spaces_size(); ++s)
       if (plan->spaces(s).bytes())
-        os << shortened("peak " + std::string(side) + ": " + peakPlace(*plan, s), kScreenColumns) << '\n';
+        os << shortened("peak " + std::string(side) + ": " + peakPlace(*plan, s), screenColumns()) << '\n';
 }
 
 void printKinds(const plan::Plan &before, const plan::Plan &after, raw_ostream &os) {

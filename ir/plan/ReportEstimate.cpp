@@ -62,9 +62,9 @@ void printEstimate(ArrayRef<plan::Plan> plans, uint64_t budget, raw_ostream &os)
                {"states", Table::Right},
                {"DeepSpeed", Table::Right},
                {"activations", Table::Right},
-               {"in flight", Table::Right},
+               {"in flight", Table::Spare},
                {"step", Table::Right},
-               {"a sample", Table::Right}},
+               {"a sample", Table::Spare}},
               0);
   for (const plan::Plan &plan : plans) {
     std::optional<uint64_t> deepSpeed = deepSpeedEstimate(plan);
@@ -82,7 +82,7 @@ void printEstimate(ArrayRef<plan::Plan> plans, uint64_t budget, raw_ostream &os)
   os << "\ntakes: of a rank: arena, and what lies beside the plan"
      << (budget ? "; fits: into " + bytesText(budget) : std::string())
      << "\nstates: parameters, gradients and optimizer, each when it is largest\n"
-        "DeepSpeed: what its formulas say of these (0.19, 16-bit, no offload; for stages 2 and 3)\n"
+        "DeepSpeed: what its formulas say of them (0.19, 16-bit, no offload)\n"
         "in flight: buckets that are gathered or reduced\n"
         "a sample: the predicted step over the rows of an update, all ranks' together\n";
 }

@@ -7,11 +7,15 @@ using namespace llvm;
 
 namespace shardc {
 
+std::string nameInLayer(StringRef layer, StringRef name) {
+  if (layer.empty() || name.starts_with(layer))
+    return name.str();
+  StringRef rest = name.split(("." + layer + ".").str()).second; // of "m.decoder.block.0.layer.2.Relu"
+  return (layer + (rest.empty() ? ": " + name : "." + rest)).str();
+}
+
 std::string fullName(const plan::Plan &plan, const plan::Buffer &buffer) {
-  const std::string &layer = plan.strings(buffer.layer());
-  if (layer.empty() || StringRef(buffer.name()).starts_with(layer))
-    return buffer.name();
-  return layer + ": " + buffer.name();
+  return nameInLayer(plan.strings(buffer.layer()), buffer.name());
 }
 
 std::vector<KindBytes> memoryByKind(const plan::Plan &plan) {

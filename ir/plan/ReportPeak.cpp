@@ -55,7 +55,7 @@ static void printGroups(const plan::Plan &plan, const Peak &peak, raw_ostream &o
   Table table({{"bytes", Table::Right},
                {"share", Table::Right},
                {"buffers", Table::Right},
-               {"largest", Table::Right},
+               {"largest", Table::Spare},
                {"kind"},
                {"name", Table::Flexible}});
   auto add = [&](const BufferGroup &group, StringRef kind) {
@@ -82,7 +82,7 @@ static void printReasons(const map::Story &story, raw_ostream &os) {
   Table table({{"bytes", Table::Right},
                {"share", Table::Right},
                {"layers", Table::Right},
-               {"in one", Table::Right},
+               {"in one", Table::Spare},
                {"layer", Table::Flexible},
                {"why", Table::Flexible}});
   uint64_t rest = 0;
@@ -120,7 +120,7 @@ void printPeak(const plan::Plan &plan, raw_ostream &os) {
     os << "space " << s << " (" << kindName(plan.spaces(s).kind()) << "): " << bytesText(peak.bytes)
        << " live in " << peak.buffers.size() << " buffers, arena "
        << bytesText(plan.spaces(s).bytes()) << "\n"
-       << shortened("at " + placeOf(plan, story), kScreenColumns) << "\n\n";
+       << shortened("at " + placeOf(plan, story), screenColumns()) << "\n\n";
     printReasons(story, os);
     os << "\n";
     printGroups(plan, peak, os);

@@ -29,8 +29,8 @@ void printCommands(const plan::Plan &plan, raw_ostream &os) {
                  {"stream"},
                  {"phase"},
                  {"kernel"},
-                 {"result"},
-                 {"FLOP", Table::Right},
+                 {"result", Table::Spare},
+                 {"FLOP", Table::Spare},
                  {"predicted", Table::Right},
                  {"place", Table::Flexible}},
                 0);
@@ -38,7 +38,7 @@ void printCommands(const plan::Plan &plan, raw_ostream &os) {
       table.add({utostr(position++), streamName(c.stream()), kPhases[c.phase()], printable(c.kernel()), results(c),
                  c.flops() > 0 ? siText(c.flops(), "") : "", durationText(c.predicted_us()),
                  printable(plan.strings(c.place()))});
-    table.print(os);
+    table.printList(os);
     os << '\n';
   }
 }
@@ -65,7 +65,7 @@ void printBuffers(const plan::Plan &plan, raw_ostream &os) {
     table.add({utostr(index), utostr(b.bytes()), where, live, kindName(b.kind()).str(),
                printable(fullName(plan, b))});
   }
-  table.print(os);
+  table.printList(os);
 }
 
 } // namespace shardc

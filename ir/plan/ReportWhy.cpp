@@ -222,7 +222,7 @@ std::string near(const plan::Plan &plan, StringRef name) {
     consider(b.name());
   std::string text;
   for (const std::string &other : containing.empty() ? similar : containing) {
-    if (text.size() + other.size() > kScreenColumns)
+    if (text.size() + other.size() > screenColumns())
       return text + ", ...";
     text += (text.empty() ? "" : ", ") + other;
   }
@@ -263,7 +263,7 @@ Error printWhy(const plan::Plan &plan, StringRef name, raw_ostream &os) {
                          ", wanted a parameter, or a buffer by name or number",
                      others.empty() ? "--buffers lists all" : "there are: " + others);
   }
-  os << buffers.size() << " buffers are called " << printable(name) << "; --why NUMBER tells of one\n";
+  os << buffers.size() << " buffers are called so; --why NUMBER tells of one\n";
   why.printList(buffers);
   return Error::success();
 }

@@ -40,35 +40,54 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void Table::print(raw_ostream &os) const {
+void Table::printList(raw_ostream &os) const { print(os, onTerminal() ? screenColumns() : ~0u); }
+
+void Table::print(raw_ostream &os, unsigned columns) const {
   std::vector<unsigned> widths;
   for (const Column &column : columns_)
     widths.push_back(columnsOf(column.title));
   for (auto &row : rows_)
     for (size_t i = 0; i < row.size(); ++i)
       widths[i] = std::max(widths[i], columnsOf(row[i]));
-  // What is too much is taken from the widest flexible column, again and again.
-  unsigned total = indent_ + 2 * unsigned(columns_.size() - 1);
+  unsigned gap = 2, total = indent_ + gap * unsigned(columns_.size() - 1);
   for (unsigned width : widths)
     total += width;
-  while (total > kScreenColumns) {
-    size_t widest = columns_.size();
-    for (size_t i = 0; i < columns_.size(); ++i)
-      if (columns_[i].align == Flexible && widths[i] > 8 &&
-          (widest == columns_.size() || widths[i] > widths[widest]))
-        widest = i;
-    if (widest == columns_.size())
-      break;
-    --widths[widest];
-    --total;
+  std::vector<bool> shown(columns_.size(), true);
+  // What is too much is taken from the widest flexible column, again and again, while it is legible; then from the gaps, from spare columns,
+  // and at last from what is legible.
+  auto narrow = [&](unsigned least) {
+    while (total > columns) {
+      size_t widest = columns_.size();
+      for (size_t i = 0; i < columns_.size(); ++i)
+        if (columns_[i].align == Flexible && widths[i] > least && (widest == columns_.size() || widths[i] > widths[widest]))
+          widest = i;
+      if (widest == columns_.size())
+        return;
+      --widths[widest];
+      --total;
+    }
+  };
+  narrow(30);
+  if (total > columns) {
+    gap = 1;
+    total -= unsigned(columns_.size() - 1);
+    narrow(24);
   }
+  for (size_t i = columns_.size(); total > columns && i-- > 0;)
+    if (columns_[i].align == Spare) {
+      shown[i] = false;
+      total -= widths[i] + gap;
+    }
+  narrow(8);
   auto printRow = [&](auto cell) {
     std::string line(indent_, ' ');
     for (size_t i = 0; i < columns_.size(); ++i) {
+      if (!shown[i])
+        continue;
       std::string text = shortened(cell(i), widths[i]);
       std::string pad(widths[i] - columnsOf(text), ' ');
-      line += columns_[i].align == Right ? pad + text : text + pad;
-      line += "  ";
+      line += columns_[i].align == Right || columns_[i].align == Spare ? pad + text : text + pad;
+      line += std::string(gap, ' ');
     }
     os << StringRef(line).rtrim() << '\n';
   };
@@ -81,8 +100,8 @@ void Section::line(const Twine &text) {
   std::string rest = text.str();
   do {
     size_t take = rest.size();
-    if (columnsOf(rest) > kScreenColumns - kLabel) {
-      take = rest.rfind(' ', kScreenColumns - kLabel);
+    if (columnsOf(rest) > screenColumns() - kLabel) {
+      take = rest.rfind(' ', screenColumns() - kLabel);
       if (take == std::string::npos || take == 0)
         take = rest.size();
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aligned tables and labelled lines for a terminal of 100 columns.
+// Aligned tables and labelled lines that fit a terminal.
 #pragma once
 
+#include "ir/base/Screen.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -10,15 +11,14 @@
 
 namespace shardc {
 
-constexpr unsigned kScreenColumns = 100;
-
 class Table {
 public:
   enum Align : uint8_t {
     Left,
     Right,
-    Flexible
-  }; ///< flexible: left, and cut when the line is too long
+    Flexible, ///< left, and cut where lines are too long
+    Spare     ///< right; left out, the last ones first, where lines are too long even so
+  };
   struct Column {
     std::string title;
     Align align = Left;
@@ -28,9 +28,13 @@ public:
   /// Requires: one cell a column.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
-  void print(llvm::raw_ostream &os) const;
+  void print(llvm::raw_ostream &os) const { print(os, screenColumns()); }
+  /// A long list: on a terminal as `print`; elsewhere nothing is cut, so that names can be looked for.
+  void printList(llvm::raw_ostream &os) const;
 
 private:
+  void print(llvm::raw_ostream &os, unsigned columns) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
   unsigned indent_;

@@ -17,7 +17,7 @@ std::string diff(const plan::Plan &before, const plan::Plan &after) {
   SmallVector<StringRef> lines;
   StringRef(out).split(lines, '\n');
   for (StringRef line : lines)
-    EXPECT_LE(columnsOf(line), kScreenColumns) << line.str();
+    EXPECT_LE(columnsOf(line), screenColumns()) << line.str();
   return out;
 }
 

@@ -70,7 +70,7 @@ TEST(ReportBudget, ListedBytesAddUpToThePeak) {
     SmallVector<StringRef> lines;
     StringRef(out).split(lines, '\n');
     for (StringRef line : lines)
-      EXPECT_LE(columnsOf(line), kScreenColumns) << line.str();
+      EXPECT_LE(columnsOf(line), screenColumns()) << line.str();
   }
 }
 
@@ -137,7 +137,7 @@ TEST(ReportBudget, EstimateIsATableThatFits) {
   SmallVector<StringRef> lines;
   StringRef(out).split(lines, '\n');
   for (StringRef line : lines)
-    EXPECT_LE(columnsOf(line), kScreenColumns) << line.str();
+    EXPECT_LE(columnsOf(line), screenColumns()) << line.str();
   EXPECT_TRUE(lines[3].ltrim().starts_with("8     3")) << out;
   EXPECT_TRUE(lines[3].contains(" 200 GiB  no ")) << out;
   EXPECT_TRUE(lines[4].contains("3.00 GiB  yes ")) << out;

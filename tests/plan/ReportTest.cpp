@@ -49,16 +49,40 @@ plan::Plan bucketPlan(unsigned ranks, unsigned stage, unsigned accumulate = 1) {
   return plan;
 }
 
+unsigned longestLine(StringRef text) {
+  unsigned columns = 0;
+  SmallVector<StringRef> lines;
+  text.split(lines, '\n');
+  for (StringRef line : lines)
+    columns = std::max(columns, columnsOf(line));
+  return columns;
+}
+
+/// While one lives, what is printed goes to a terminal of so many columns.
+struct Terminal {
+  explicit Terminal(unsigned columns) { fitTerminal(columns); }
+  ~Terminal() { fitTerminal(0); }
+};
+
 TEST(Report, EveryLineFitsTheScreen) {
   plan::Plan plan = named();
-  std::string all = printed([](auto &p, auto &os) { printScreen(p, os); }, plan) +
-                    printed(printDetails, plan) + printed(printCommands, plan) +
-                    printed(printBuffers, plan) + printed(printPeak, plan);
-  SmallVector<StringRef> lines;
-  StringRef(all).split(lines, '\n');
-  EXPECT_GT(lines.size(), 50u);
-  for (StringRef line : lines)
-    EXPECT_LE(columnsOf(line), kScreenColumns) << line.str();
+  auto pages = [&] {
+    std::string tables;
+    raw_string_ostream os(tables);
+    printEstimate(plan, uint64_t(1) << 40, os);
+    printComparison(plan, {std::string(90, 'f')}, os);
+    return printed([](auto &p, auto &os) { printScreen(p, os); }, plan) + printed(printDetails, plan) +
+           printed(printPeak, plan) + tables;
+  };
+  EXPECT_GT(StringRef(pages()).count('\n'), 50u);
+  EXPECT_EQ(longestLine(pages()), 100u);
+  Terminal terminal(80);
+  EXPECT_EQ(longestLine(pages()), 80u);
+  EXPECT_LE(longestLine(printed(printCommands, plan)), 80u);
+}
+
+TEST(Report, ListsAreWholeWhereThereIsNoTerminal) {
+  EXPECT_NE(printed(printCommands, named()).find(std::string(300, 'p')), std::string::npos);
 }
 
 TEST(Report, ScreenSaysTheNumbers) {
@@ -200,7 +224,7 @@ TEST(Report, ComparesPlansInOneTable) {
   StringRef(out).split(lines, '\n');
   unsigned rows = 0;
   for (StringRef line : lines) {
-    EXPECT_LE(columnsOf(line), kScreenColumns) << line.str();
+    EXPECT_LE(columnsOf(line), screenColumns()) << line.str();
     rows += line.contains(".plan");
   }
   EXPECT_EQ(rows, 8u);

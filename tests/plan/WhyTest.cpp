@@ -17,7 +17,7 @@ std::string why(const plan::Plan &plan, StringRef name) {
   SmallVector<StringRef> lines;
   StringRef(out).split(lines, '\n');
   for (StringRef line : lines)
-    EXPECT_LE(columnsOf(line), kScreenColumns) << line.str();
+    EXPECT_LE(columnsOf(line), screenColumns()) << line.str();
   return out;
 }
 
@@ -61,7 +61,7 @@ TEST(Why, SaysWhatIsWrittenOverIt) {
 }
 
 TEST(Why, ListsBuffersOfOneName) {
-  expectParts(why(smallPlan(), "y"), {"2 buffers are called y; --why NUMBER tells of one", "[0, 4)", "[5, 7)"});
+  expectParts(why(smallPlan(), "y"), {"2 buffers are called so; --why NUMBER tells of one", "[0, 4)", "[5, 7)"});
 }
 
 TEST(Why, ShortensTheListOfAWorkspace) {

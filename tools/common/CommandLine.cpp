@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/common/CommandLine.h"
 #include "ir/base/Error.h"
+#include "ir/base/Screen.h"
 #include "tools/common/Report.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -99,6 +101,9 @@ void parseCommandLine(int argc, char **argv, const ToolHelp &help) {
   if (!parsed)
     std::exit(reportAndExitCode(usageError(printed, sys::path::filename(argv[0]))));
   errs() << printed;
+  winsize terminal;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &terminal) == 0)
+    fitTerminal(terminal.ws_col);
 }
 
 raw_ostream &notes() { return quietFlag ? nulls() : errs(); }

@@ -42,7 +42,7 @@ Error doesNotFit(Compiler &compiler, Trials &trials, const Setting &now, const p
   notes() << "\nWhat would fit, each compiled to be sure:\n";
   Table table({{"change"}, // whole, to be typed
                {"takes", Table::Right},
-               {"rows an update", Table::Right},
+               {"rows an update", Table::Spare},
                {"step", Table::Right},
                {"a sample", Table::Right},
                {"price", Table::Right}});

@@ -78,7 +78,7 @@ private:
     if (b.persistent())
       return "kept from step to step";
     if (inUse_[buffer])
-      return "read or written by this command";
+      return "in use by this command";
     if (b.kind() == plan::COMMUNICATION)
       return "in flight between the ranks";
     if (life.lastReader == Life::kNone || life.lastReader <= peak)

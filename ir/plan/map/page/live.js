@@ -14,7 +14,7 @@ function whyAt(b, position, inUse) {
   if (buffers.always[b])
     return "kept from step to step";
   if (inUse.has(b))
-    return "read or written by this command";
+    return "in use by this command";
   if (kinds[buffers.kind[b]].name === "communication")
     return "in flight between the ranks";
   if (buffers.reader[b] <= position)
