@@ -138,11 +138,11 @@ bool matchProduct(Value *term, const Dims &scores, Parts &parts) {
 }
 
 /// Terms of distances of the same queries and keys, one of each at most, at the product's scale, and nothing else (but zeros).
-bool matchDistanceTerms(llvm::ArrayRef<Value *> others, Parts &parts) {
+bool matchDistanceTerms(Builder &build, llvm::ArrayRef<Value *> others, Parts &parts) {
   for (Value *other : others) {
     if (isNumber(other, 0))
       continue;
-    std::optional<DistanceTerm> term = matchDistances(other, parts.scores);
+    std::optional<DistanceTerm> term = matchDistances(build, other, parts.scores);
     if (!term)
       return false;
     std::optional<DistanceTerm> &place = term->ofKeys ? parts.ofKeys : parts.ofQueries;
@@ -166,7 +166,7 @@ bool matchScores(Value *scores, Builder &build, Parts &parts) {
   }
   if (!found)
     return false;
-  if (!matchDistanceTerms(others, parts)) {
+  if (!matchDistanceTerms(build, others, parts)) {
     parts.ofQueries = parts.ofKeys = std::nullopt;
     for (Value *term : others)
       addTerm(splitHeads(build, term, parts), build, parts);

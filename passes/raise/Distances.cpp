@@ -26,9 +26,11 @@ static std::optional<Tensor> sharedIndices(Value *value, int64_t rows, int64_t c
   return first;
 }
 
-/// What is repeated for every batch: [1, H, P, D] or, of one batch, [H, P, D]. Null if it is not.
+/// What is repeated for every batch, by reshape and expand or by the product: [1, H, P, D] or, of one batch, [H, P, D]. Null if it is not.
 static Value *repeated(Value *value, int64_t batch, int64_t heads) {
   const int64_t p = value->type().dim(-2), d = value->type().dim(-1);
+  if (value->type().dims == Dims{1, heads, p, d})
+    return value;
   if (value->op()->is(kReshape))
     value = value->op()->operand(0);
   if (value->op()->is(kExpand))
@@ -39,7 +41,7 @@ static Value *repeated(Value *value, int64_t batch, int64_t heads) {
   return nullptr;
 }
 
-std::optional<DistanceTerm> matchDistances(Value *term, llvm::ArrayRef<int64_t> scores) {
+std::optional<DistanceTerm> matchDistances(Builder &build, Value *term, llvm::ArrayRef<int64_t> scores) {
   DistanceTerm found;
   const int64_t queries = scores[2], keys = scores[3];
   Value *inner = takeScale(skipReshape(term), found.scale);
@@ -48,18 +50,23 @@ std::optional<DistanceTerm> matchDistances(Value *term, llvm::ArrayRef<int64_t> 
     inner = before;
   }
   inner = takeScale(inner, found.scale);
-  if (!inner->op()->is(kGatherElements) || inner->type().rank() != 3 || inner->type().dim(0) != scores[0] * scores[1] ||
-      (inner->op()->attrs.getInt("axis") != 2 && inner->op()->attrs.getInt("axis") != -1))
+  if (!inner->op()->is(kGatherElements))
+    return std::nullopt;
+  const int64_t rank = inner->type().rank(), axis = inner->op()->attrs.getInt("axis");
+  const bool joined = rank == 3 && inner->type().dim(0) == scores[0] * scores[1];
+  if ((!joined && inner->type().dims != Dims(scores)) || (axis != rank - 1 && axis != -1))
     return std::nullopt;
   Value *product = takeScale(inner->op()->operand(0), found.scale), *indices = inner->op()->operand(1);
   if (!product->op()->is(kMatMul) || product->op()->attrs.getInt("transpose_a", 0) || product->op()->operand(2))
     return std::nullopt;
   found.content = takeScale(product->op()->operand(0), found.scale);
   Value *positions = takeScale(product->op()->operand(1), found.scale);
-  if (!product->op()->attrs.getInt("transpose_b", 0))
-    positions = swappedLastTwo(positions);
-  if (!positions || positions->type().rank() < 3)
+  if (positions->type().rank() != rank)
     return std::nullopt;
+  if (!product->op()->attrs.getInt("transpose_b", 0)) {
+    Value *before = swappedLastTwo(positions);
+    positions = before ? before : build.transpose(positions, rank == 4 ? Ints{0, 1, 3, 2} : Ints{0, 2, 1});
+  }
   found.positions = repeated(takeScale(positions, found.scale), scores[0], scores[1]);
   const int64_t rows = found.ofKeys ? keys : queries, columns = found.ofKeys ? queries : keys;
   std::optional<Tensor> table = sharedIndices(indices, rows, columns);
