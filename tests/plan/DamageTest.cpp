@@ -5,8 +5,8 @@
 #include "passes/Pipeline.h"
 #include "runtime/Executor.h"
 #include "tests/passes/SmallModel.h"
+#include "tests/plan/PlanBytes.h"
 #include "tests/plan/RankPlan.h"
-#include "llvm/Support/SHA256.h"
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -14,14 +14,6 @@ using namespace llvm;
 
 namespace shardc {
 namespace {
-
-std::string repaired(std::string bytes) {
-  bytes.resize(bytes.size() - 32);
-  SHA256 hash;
-  hash.update(bytes);
-  auto sum = hash.final();
-  return bytes.append(sum.begin(), sum.end());
-}
 
 enum class Fate { Refused, NotBound, Failed, Ran };
 

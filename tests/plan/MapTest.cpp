@@ -6,6 +6,7 @@
 #include "ir/plan/map/Parts.h"
 #include "ir/plan/map/Pile.h"
 #include "ir/plan/map/Story.h"
+#include "tests/plan/PlanBytes.h"
 #include "tests/plan/RankPlan.h"
 #include "llvm/ADT/StringExtras.h"
 #include <gtest/gtest.h>
@@ -14,13 +15,6 @@ using namespace llvm;
 
 namespace shardc {
 namespace {
-
-template <typename Print> std::string printed(Print print, const plan::Plan &plan) {
-  std::string out;
-  raw_string_ostream os(out);
-  print(plan, os);
-  return out;
-}
 
 uint64_t positionsOf(const plan::Plan &plan) {
   uint64_t count = 0;

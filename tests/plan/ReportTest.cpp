@@ -4,6 +4,7 @@
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
 #include "ir/plan/Wire.h"
+#include "tests/plan/PlanBytes.h"
 #include "tests/plan/RankPlan.h"
 #include "llvm/Support/JSON.h"
 #include <gtest/gtest.h>
@@ -12,13 +13,6 @@ using namespace llvm;
 
 namespace shardc {
 namespace {
-
-template <typename Print> std::string printed(Print print, const plan::Plan &plan) {
-  std::string out;
-  raw_string_ostream os(out);
-  print(plan, os);
-  return out;
-}
 
 /// The small plan with names, costs and options as a large one has them.
 plan::Plan named() {

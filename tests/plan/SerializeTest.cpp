@@ -4,10 +4,10 @@
 #include "ir/plan/PlanTrace.h"
 #include "ir/plan/Report.h"
 #include "ir/plan/map/Map.h"
+#include "tests/plan/PlanBytes.h"
 #include "tests/plan/SmallPlan.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 #include <gtest/gtest.h>
 
@@ -19,15 +19,6 @@ namespace {
 std::string parseError(StringRef bytes) {
   Expected<plan::Plan> plan = parsePlan(bytes, "p.plan");
   return plan ? "" : toString(plan.takeError());
-}
-
-/// The same bytes with a checksum that fits.
-std::string repaired(std::string bytes) {
-  bytes.resize(bytes.size() - 32);
-  SHA256 hash;
-  hash.update(bytes);
-  auto sum = hash.final();
-  return bytes.append(sum.begin(), sum.end());
 }
 
 TEST(Serialize, RoundTrip) {
