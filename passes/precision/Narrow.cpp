@@ -129,9 +129,11 @@ private:
       op.result(i)->setType(types[i]);
   }
 
-  /// What may be f32 beside 16-bit operands, if it is wide.
+  /// What may be f32 beside 16-bit operands, if it is wide. Scale and bias of a norm have one type.
   bool takesWide(const Op &op, unsigned operand) const {
-    return isNorm(op) ? dependent_.contains(op.operand(operand)) : operand == 0 && op.def().view && dependent_.contains(op.operand(0));
+    if (isNorm(op) && operand > 0)
+      return llvm::all_of(op.operands().drop_front(), [](Value *v) { return !v || v->type().dtype == DType::F32; });
+    return operand == 0 && (isNorm(op) || op.def().view) && dependent_.contains(op.operand(0));
   }
 
   /// One conversion, behind what defines the value, serves all.
