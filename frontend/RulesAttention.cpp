@@ -65,11 +65,7 @@ void attention(NodeContext &n) {
   scores = b.emit(kMul, {scores, b.scalar(dtype, scale)});
   Value *lowest = b.scalar(dtype, std::numeric_limits<float>::lowest());
   if (n.intAttr("is_causal", 0)) {
-    Tensor mask(DType::Bool, {queries, keys});
-    for (int64_t i = 0; i < queries; ++i)
-      for (int64_t j = 0; j < keys; ++j)
-        mask.mutableData<uint8_t>()[i * keys + j] = j <= i;
-    scores = b.where(b.constant(mask), scores, lowest);
+    scores = b.where(b.triangle(queries, keys, /*upper=*/false, 0), scores, lowest);
   }
   if (Value *mask = n.in(3)) {
     if (mask->type().rank() == 0 || mask->type().dim(-1) > keys ||

@@ -259,9 +259,9 @@ void oneHot(NodeContext &n) {
   auto depth = n.scalarIn(1, "depth");
   if (!depth)
     return;
-  if (!(*depth >= 1 && *depth < double(int64_t(1) << 40)))
+  if (!(*depth >= 1 && *depth <= double(kMaxRange)))
     return n.b.fail("depth: got " + llvm::Twine(std::to_string(*depth)) +
-                    ", wanted a number from 1 on");
+                    ", wanted a number from 1 to " + llvm::Twine(kMaxRange));
   if (n.type(2).dims != Dims{2})
     return n.b.fail("values: got " + toString(n.type(2)) + ", wanted [off, on]");
   int64_t rank = n.type(0).rank() + 1, axis = n.axis(n.intAttr("axis", -1), rank),
@@ -271,13 +271,10 @@ void oneHot(NodeContext &n) {
   Ints dims(n.type(0).dims), line(rank, 1);
   dims.insert(dims.begin() + axis, 1);
   line[axis] = classes;
-  llvm::SmallVector<int64_t> numbers;
-  for (int64_t i = 0; i < classes; ++i)
-    numbers.push_back(i);
   Value *ids = n.b.reshape(n.b.cast(n.in(0), DType::I64), dims);
   Value *zero = n.b.integer(0), *length = n.b.integer(classes);
   ids = n.b.where(n.b.emit(kLess, {ids, zero}), n.b.emit(kAdd, {ids, length}), ids);
-  Value *hot = n.b.emit(kEqual, {ids, n.b.reshape(n.b.ints(numbers), line)});
+  Value *hot = n.b.emit(kEqual, {ids, n.b.reshape(n.b.iota(DType::I64, classes), line)});
   Value *off = n.b.reshape(n.b.sliceAxis(n.in(2), 0, 0, 1), {}),
         *on = n.b.reshape(n.b.sliceAxis(n.in(2), 0, 1, 1), {});
   n.set(0, n.b.where(hot, on, off));
@@ -294,12 +291,7 @@ void trilu(NodeContext &n) {
   if (x.rank() < 2)
     return n.b.fail("operand: got " + toString(x) + ", wanted 2 dims or more");
   bool upper = n.intAttr("upper", 1);
-  int64_t rows = x.dim(-2), columns = x.dim(-1);
-  Tensor mask(DType::Bool, {rows, columns});
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      mask.mutableData<uint8_t>()[i * columns + j] = upper ? j - i >= k : j - i <= k;
-  n.set(0, n.b.where(n.b.constant(mask), n.in(0), n.b.scalar(x.dtype, 0)));
+  n.set(0, n.b.where(n.b.triangle(x.dim(-2), x.dim(-1), upper, k), n.in(0), n.b.scalar(x.dtype, 0)));
 }
 
 constexpr NodeRule kRules[] = {

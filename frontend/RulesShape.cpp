@@ -3,6 +3,7 @@
 #include "frontend/NodeContext.h"
 #include "frontend/OnnxTensor.h"
 #include "frontend/TensorValue.h"
+#include "ir/graph/Fold.h"
 #include "ir/ops/Infer.h"
 #include <cmath>
 #include <numeric>
@@ -178,8 +179,10 @@ void range(NodeContext &n) {
   if (*delta == 0)
     return n.b.fail("delta: got 0");
   double count = std::max(std::ceil((*limit - *start) / *delta), 0.0);
-  if (!(count <= double(int64_t(1) << 32)))
-    return n.b.fail("range has too many elements: got " + llvm::Twine(std::to_string(count)));
+  if (!(count <= double(kMaxRange)))
+    return n.b.fail("range has too many elements: got " + llvm::Twine(std::to_string(count)) + ", wanted at most " +
+                        llvm::Twine(kMaxRange),
+                    "check --dim, --batch and --input-shape: is one too large?");
   const Tensor &from = *n.constantIn(0, "start"), &by = *n.constantIn(2, "delta");
   if (n.type(2).dtype != n.type(0).dtype)
     return n.b.fail("delta: got " + toString(n.type(2)) + ", wanted the type of start, " +

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Buckets.h"
+#include "ir/base/Error.h"
 #include "ir/ops/OpDef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -107,6 +108,13 @@ private:
 
 llvm::Error assignBuckets(Graph &graph, const CompileOptions &options) {
   Assignment(graph, options.bucketBytes).run();
+  return llvm::Error::success();
+}
+
+llvm::Error requireBuckets(const Graph &graph) {
+  for (const Parameter &p : graph.parameters)
+    if (p.bucket < 0)
+      return userError("parameter " + p.name + ": is in no bucket", "run pass assign-buckets before this one");
   return llvm::Error::success();
 }
 

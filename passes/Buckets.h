@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/graph/Graph.h"
+#include "llvm/Support/Error.h"
 
 namespace shardc {
 
@@ -27,7 +28,9 @@ struct Bucket {
 
 using Buckets = std::vector<Bucket>;
 
-/// The layout that pass assign-buckets decided on.
+/// An error where pass assign-buckets has not run.
+llvm::Error requireBuckets(const Graph &graph);
+/// The layout that pass assign-buckets decided on. Requires: it has run.
 Buckets bucketLayout(const Graph &graph, unsigned ranks);
 
 /// The f32 parameters beside 16-bit ones: few numbers of all layers.

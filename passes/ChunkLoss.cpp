@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kLogitBytes = int64_t(128) << 20;
 constexpr int64_t kRowAlignment = 128; ///< of chunks: whole tiles of products
+constexpr int64_t kMaxChunks = 256;    ///< of a batch beyond all bounds; chunks are larger then
 
 /// The only user of a value, null if there are several, or it is an output.
 Op *onlyUser(const Value *v) { return v->hasOneUse() && !v->op()->graph().isOutput(v) ? v->uses().front().op : nullptr; }
@@ -194,6 +195,7 @@ void chunkLoss(Graph &graph, int64_t bytes) {
   for (Op *loss : losses) {
     const Type &logits = loss->operand(0)->type();
     int64_t rows = logits.dim(0), chunks = (logits.numBytes() + bytes - 1) / std::max<int64_t>(bytes, 1);
+    chunks = std::min(chunks, kMaxChunks);
     if (chunks < 2 || rows < 2)
       continue;
     std::optional<Head> head = findHead(*loss);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/EmitPlan.h"
+#include "ir/base/Error.h"
+#include "ir/plan/Peak.h"
+#include "ir/plan/Text.h"
 #include "passes/Defragment.h"
 #include "passes/Timeline.h"
 #include "passes/emit/Tables.h"
@@ -30,6 +33,19 @@ void writeHeader(const Graph &train, const plan::Model &model, const CompileOpti
     plan.set_forward_ops(plan.forward_ops() + (op.phase == Phase::Forward));
     plan.set_backward_ops(plan.backward_ops() + (op.phase == Phase::Backward));
   }
+}
+
+/// Refuses what no memory holds. Sums of sizes overflow no earlier.
+llvm::Error checkSizes(const plan::Plan &plan) {
+  double all = 0;
+  for (const plan::Buffer &buffer : plan.buffers())
+    all += double(buffer.bytes());
+  const uint64_t bound = all < 0x1p62 ? findPeak(plan, 0).bytes : uint64_t(1) << 62;
+  if (bound <= kMaxSpaceBytes)
+    return llvm::Error::success();
+  return userError("the plan is too large for any memory: got " + bytesText(bound) + " or more a rank, wanted at most " +
+                       bytesText(kMaxSpaceBytes),
+                   "a smaller batch or shorter sequences: --batch, --dim");
 }
 
 /// Of an update step: what is computed, and what communication adds to it.
@@ -72,6 +88,8 @@ llvm::Expected<plan::Plan> emitPlan(llvm::ArrayRef<ProgramGraph> programs, const
     out.set_name(program.name);
     writers.emplace_back(sequence, storage, *machine, plan).write(out);
   }
+  if (llvm::Error error = checkSizes(plan))
+    return error;
   const uint64_t capacity = options.memory - std::min(options.memory, machine->floorBytes);
   storage.pack(capacity);
   if (capacity)

@@ -116,6 +116,8 @@ private:
 } // namespace
 
 llvm::Error insertOptimizer(Graph &graph, const CompileOptions &options) {
+  if (llvm::Error error = requireBuckets(graph))
+    return error;
   Update(graph, options).run();
   graph.level = Level::Sharded;
   graph.attrs.set("optimizer", toString(options.optimizer).str());

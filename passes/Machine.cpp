@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Machine.h"
 #include "ir/base/Error.h"
+#include "ir/base/Json.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
 
@@ -170,12 +170,9 @@ Expected<Machine> loadMachine(StringRef nameOrFile) {
   auto buffer = MemoryBuffer::getFile(nameOrFile);
   if (!buffer)
     return userError(nameOrFile + ": cannot be read: " + buffer.getError().message());
-  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
-  if (!value)
-    return userError(nameOrFile + ": not JSON: " + toString(value.takeError()));
-  const json::Object *object = value->getAsObject();
+  Expected<json::Object> object = parseJsonObject((*buffer)->getBuffer());
   if (!object)
-    return userError(nameOrFile + ": wanted a JSON object");
+    return userError(nameOrFile + ": " + toString(object.takeError()));
   return fromJson(nameOrFile, *object);
 }
 

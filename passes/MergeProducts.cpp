@@ -103,6 +103,8 @@ private:
 } // namespace
 
 llvm::Error mergeProducts(Graph &graph, const CompileOptions &) {
+  if (llvm::Error error = requireBuckets(graph))
+    return error;
   Merger(graph).run();
   return llvm::Error::success();
 }

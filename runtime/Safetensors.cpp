@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Safetensors.h"
 #include "ir/base/Error.h"
+#include "ir/base/Json.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <algorithm>
 
@@ -36,34 +36,6 @@ private:
   std::unique_ptr<llvm::MemoryBuffer> buffer_;
   uint64_t dataStart_ = 0;
 };
-
-/// What llvm::json does not guard against: nesting so deep that its recursion ends the process, and
-/// repeated keys, of which it keeps the last. Returns the number of keys of the outermost object;
-/// nullopt: nested too deep.
-std::optional<size_t> countTopKeys(llvm::StringRef json) {
-  size_t keys = 0;
-  int depth = 0;
-  bool inString = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    char c = json[i];
-    if (inString) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        inString = false;
-    } else if (c == '"') {
-      inString = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > 8)
-        return std::nullopt;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    } else if (c == ':' && depth == 1) {
-      ++keys;
-    }
-  }
-  return keys;
-}
 
 llvm::Expected<FileArray> SafetensorsFile::readEntry(llvm::StringRef name,
                                                      const llvm::json::Value &value) const {
@@ -127,18 +99,9 @@ llvm::Error SafetensorsFile::read(llvm::StringRef path,
                      "is the download complete?");
   dataStart_ = 8 + headerSize;
   llvm::StringRef header = bytes.substr(8, headerSize);
-  std::optional<size_t> keys = countTopKeys(header);
-  if (!keys)
-    return userError(path_ + ": header is damaged: nested too deep");
-  auto json = llvm::json::parse(header);
-  if (!json)
-    return userError(path_ + ": header is damaged: " + llvm::toString(json.takeError()));
-  const llvm::json::Object *object = json->getAsObject();
+  auto object = parseJsonObject(header);
   if (!object)
-    return userError(path_ + ": header is damaged: wanted a JSON object");
-  if (object->size() != *keys)
-    return userError(path_ + ": two arrays have the same name: got " + llvm::Twine(*keys) +
-                     " entries with " + llvm::Twine(object->size()) + " names");
+    return userError(path_ + ": header is damaged: " + llvm::toString(object.takeError()));
 
   std::vector<FileArray> arrays;
   for (const auto &[name, value] : *object) {

@@ -15,13 +15,14 @@ int64_t numElements(llvm::ArrayRef<int64_t> dims) {
 }
 
 std::optional<int64_t> checkedNumElements(llvm::ArrayRef<int64_t> dims) {
-  int64_t n = 1, widest = 16;
+  constexpr int64_t kMost = int64_t(1) << 44;
+  int64_t n = 1;
   bool zero = false;
   for (int64_t d : dims) {
     if (d < 0)
       return std::nullopt;
     zero |= d == 0;
-    if (d != 0 && (llvm::MulOverflow(widest, d, widest) || llvm::MulOverflow(n, d, n)))
+    if (d != 0 && (llvm::MulOverflow(n, d, n) || n > kMost))
       return std::nullopt;
   }
   return zero ? 0 : n;

@@ -14,7 +14,7 @@ using Dims = llvm::SmallVector<int64_t, 4>;
 /// Product of dims; 1 for rank 0. Requires: the product does not overflow (see `checkedNumElements`).
 int64_t numElements(llvm::ArrayRef<int64_t> dims);
 
-/// Product of dims, or nullopt if a dim is negative or the product times 16 bytes overflows int64.
+/// Product of dims, or nullopt if a dim is negative or there are more than 2^44 elements, which no memory holds (and their bytes would overflow).
 std::optional<int64_t> checkedNumElements(llvm::ArrayRef<int64_t> dims);
 
 /// Row-major strides in elements.

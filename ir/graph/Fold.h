@@ -17,6 +17,8 @@ llvm::Expected<Op *> foldConstant(Op *op);
 
 /// A folded result may have as many bytes as the operands together, or this many.
 constexpr int64_t kFoldBytes = 4 << 20;
+/// A range folds whatever its size, and may not have more elements than this.
+constexpr int64_t kMaxRange = int64_t(1) << 23;
 /// `expand` is folded only up to this many elements: as a view it is free.
 constexpr int64_t kFoldExpandElements = 4096;
 

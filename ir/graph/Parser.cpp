@@ -9,6 +9,9 @@
 namespace shardc {
 namespace {
 
+constexpr int64_t kMostBuckets = 1 << 20;
+constexpr int64_t kMostTensorBytes = int64_t(1) << 30; ///< of one constant
+
 /// Recursive descent; a member returns true on success and otherwise has set `error_`.
 class Parser {
 public:
@@ -110,6 +113,8 @@ private:
     Type t;
     if (!expect("<") || !type(t) || !expect(":"))
       return false;
+    if (t.numBytes() > kMostTensorBytes)
+      return fail("dense: got " + llvm::Twine(t.numBytes()) + " bytes, wanted at most " + llvm::Twine(kMostTensorBytes));
     out = Tensor(t.dtype, t.dims);
     if (accept("hex")) {
       std::string bytes;
@@ -213,6 +218,8 @@ private:
       } else if (accept("bucket")) {
         if (!expect("=") || !integer(p.bucket))
           return false;
+        if (p.bucket < 0 || p.bucket >= kMostBuckets)
+          return fail("bucket: got " + llvm::Twine(p.bucket) + ", wanted 0 to " + llvm::Twine(kMostBuckets - 1));
       } else if (accept("layer")) {
         if (!expect("=") || !string(p.layer))
           return false;

@@ -30,7 +30,7 @@ llvm::Expected<Types> OpCheck::done(Types types) const {
   for (const Type &type : types)
     if (!checkedNumElements(type.dims))
       return userError("result is too large: got " + formatDims(type.dims) +
-                       ", wanted fewer than 2^59 elements");
+                       ", wanted at most 2^44 elements");
   return types;
 }
 

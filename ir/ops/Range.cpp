@@ -24,10 +24,10 @@ llvm::Expected<Types> infer(const Op &op) {
   if (check.failed())
     return check.error();
   double count = std::ceil((number[1] - number[0]) / number[2]);
-  if (number[2] == 0 || !(count < 0x1p40))
+  if (number[2] == 0 || !(count <= double(kMaxRange)))
     check.fail("range: got step " + llvm::Twine(std::to_string(number[2])) + " from " +
                llvm::Twine(std::to_string(number[0])) + " to " +
-               llvm::Twine(std::to_string(number[1])) + ", wanted a finite number of elements");
+               llvm::Twine(std::to_string(number[1])) + ", wanted at most " + llvm::Twine(kMaxRange) + " elements");
   if (check.failed())
     return check.error();
   return check.done({Type(check.in(0).dtype, {std::max<int64_t>(0, int64_t(count))})});

@@ -2,6 +2,7 @@
 #include "ir/base/Error.h"
 #include "ir/base/Tensor.h"
 #include "ir/plan/Check.h"
+#include "ir/plan/Peak.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <set>
@@ -14,7 +15,6 @@ namespace {
 constexpr int kMaxRank = 16, kMaxOperands = 4096, kMaxAttrs = 256, kMaxInts = 1 << 20;
 constexpr uint32_t kMaxStreams = 16, kMaxEvents = 1 << 24, kMaxRanks = 1 << 16;
 constexpr uint32_t kMaxCommunicators = 4; // 0: none
-constexpr uint64_t kMaxSpaceBytes = uint64_t(1) << 48;
 
 /// What sums of all commands of a plan can be made of. No NaN is.
 bool isAmount(double value) { return value >= 0 && value <= 1e30; }

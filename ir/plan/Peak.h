@@ -7,6 +7,9 @@
 
 namespace shardc {
 
+/// More than any memory holds; a space is not larger.
+constexpr uint64_t kMaxSpaceBytes = uint64_t(1) << 48;
+
 struct Peak {
   uint64_t bytes = 0;    ///< sum of live sizes, each rounded up to kAlignment
   uint64_t position = 0; ///< the first one at which it is reached (see plan.proto on positions)

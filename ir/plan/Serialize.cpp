@@ -3,6 +3,7 @@
 #include "ir/base/Error.h"
 #include "ir/base/File.h"
 #include "ir/plan/Plan.h"
+#include "ir/plan/Text.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SHA256.h"
@@ -48,6 +49,14 @@ std::string serializePlan(const plan::Plan &plan) {
 }
 
 Error writePlan(const plan::Plan &plan, StringRef path) {
+  if (plan.ByteSizeLong() > kMaxFileBytes - kHeaderBytes - kChecksumBytes) {
+    uint64_t constants = 0;
+    for (const plan::ConstantData &constant : plan.constants())
+      constants += constant.data().size();
+    return userError(path + ": the plan is too large for a file: got " + bytesText(plan.ByteSizeLong()) + ", of them " +
+                         bytesText(constants) + " of constants, wanted at most " + bytesText(kMaxFileBytes),
+                     "a smaller batch or shorter sequences: --batch, --dim");
+  }
   return writeFileAtomically(path, [&](raw_ostream &os) {
     os << serializePlan(plan);
     return Error::success();

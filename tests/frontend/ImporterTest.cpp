@@ -230,6 +230,62 @@ TEST(Importer, IdsAreLimitedByTheTablesThatTheyIndex) {
   EXPECT_FALSE(attrs.has("ignore"));
 }
 
+/// What a dim of the model decides the length of is refused where it is beyond all bounds, before anything is made.
+TEST(Importer, RangesHaveABound) {
+  auto errorOf = [](int64_t count) {
+    TestModel m;
+    m.floats("x", {"2"});
+    m.integers("zero", {}, {0});
+    m.integers("one", {}, {1});
+    m.integers("count", {}, {count});
+    m.node("Range", {"zero", "count", "one"}, {"r"}, "n/Range");
+    m.node("ReduceMax", {"r"}, {"most"}, "n/Max");
+    m.node("Cast", {"most"}, {"f"}, "n/Cast");
+    setInt(m.graph()->mutable_node(2), "to", onnx::TensorProto::FLOAT);
+    m.node("Add", {"x", "f"}, {"y"}, "n/Add");
+    m.output("y");
+    return m.errorOf(plain());
+  };
+  EXPECT_EQ(errorOf(5), "");
+  for (int64_t count : {int64_t(8388609), int64_t(1) << 40, INT64_MAX})
+    EXPECT_EQ(errorOf(count), "n/Range: range has too many elements: got " + std::to_string(double(count)) + ", wanted at most 8388608");
+}
+
+TEST(Importer, OneHotsHaveABound) {
+  TestModel m;
+  m.ids("ids", {"2"});
+  m.integers("depth", {}, {int64_t(1) << 39});
+  m.integers("values", {2}, {0, 1});
+  m.node("OneHot", {"ids", "depth", "values"}, {"y"}, "n/OneHot");
+  m.output("y");
+  EXPECT_EQ(m.errorOf(plain()), "n/OneHot: depth: got 549755813888.000000, wanted a number from 1 to 8388608");
+}
+
+/// A large triangle is computed where it is needed: no constant of the size of the scores.
+TEST(Importer, TrianglesAreConstantsOnlyWhereSmall) {
+  const int64_t rows = 2100, columns = 2050; // bytes: just above what folds
+  for (auto [upper, k] : {std::pair(0, 0), {0, -7}, {1, 0}, {1, 3}}) {
+    TestModel m;
+    m.typedInput("x", onnx::TensorProto::INT64, {"2100", "2050"});
+    m.integers("k", {}, {k});
+    m.node("Trilu", {"x", "k"}, {"y"}, "n/Trilu");
+    setInt(m.graph()->mutable_node(0), "upper", upper);
+    m.output("y");
+    auto graph = m.graphOf(plain());
+    ASSERT_TRUE(graph);
+    for (const Op &op : graph->ops())
+      EXPECT_TRUE(!op.is(kConstant) || op.result()->type().numBytes() < 100000) << toString(op.result()->type());
+    auto values = evaluateGraph(*graph, {{"x", Tensor::splat(DType::I64, {rows, columns}, 1)}});
+    ASSERT_TRUE(bool(values)) << llvm::toString(values.takeError());
+    const Tensor &y = values->find(graph->output("y"))->second;
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        wrong += y.data<int64_t>()[i * columns + j] != (upper ? j >= i + k : j <= i + k);
+    EXPECT_EQ(wrong, 0) << "upper " << upper << ", k " << k;
+  }
+}
+
 TEST(Importer, OneFileGivesOneGraph) {
   ImportOptions o;
   o.dims = {{"batch", 4}};

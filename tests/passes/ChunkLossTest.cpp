@@ -119,6 +119,24 @@ TEST(ChunkLoss, OfAWeightTheOtherWayRound) {
   %sum, %count, %correct, %lse = cross_entropy %logits, %labels {ignore_index=-100} : f64[], f64[], f64[], f64[10])");
 }
 
+/// A batch beyond all bounds makes large chunks, not a program without end.
+TEST(ChunkLoss, OfAnyBatchHasABoundedNumberOfChunks) {
+  auto graph = withGradients(R"(
+  parameter "w" : f64[6,33]
+  %x = input {name="x"} : f64[1000000,6] batch
+  %labels = input {name="labels"} : i64[1000000] batch
+  %w = param {name="w"} : f64[6,33]
+  %logits = matmul %x, %w : f64[1000000,33] batch
+  %sum, %count, %correct, %lse = cross_entropy %logits, %labels {ignore_index=-100} : f64[], f64[], f64[], f64[1000000])");
+  chunkLoss(*graph, kClasses * 8);
+  cantFail(dce(*graph, {}));
+  int64_t rows = 0;
+  for (const Op &op : graph->ops())
+    rows += op.is(kCrossEntropy) ? op.operand(0)->type().dim(0) : 0;
+  EXPECT_EQ(rows, 1000000);
+  EXPECT_LE(count_if(graph->ops(), [](const Op &op) { return op.is(kCrossEntropy); }), 256);
+}
+
 /// Who reads the logits needs all of them.
 TEST(ChunkLoss, NotWhereOthersReadTheLogits) {
   compareChunks(R"(

@@ -86,6 +86,8 @@ TEST(Machine, MistakesAreNamed) {
                                         "hint: built in: " + builtInMachines() + "; or a JSON file");
   EXPECT_EQ(load("{"), "$: not JSON: [1:1, byte=1]: Expected object key");
   EXPECT_EQ(load("[]"), "$: wanted a JSON object");
+  EXPECT_EQ(load(std::string(100000, '[')), "$: nested too deep");
+  EXPECT_EQ(load(R"({"base": "cpu", "flops": 1, "flops": 2})"), "$: a name is there twice: got 3 entries with 2 names");
   EXPECT_EQ(load(R"({"base": "h300"})"), "$: base: not a built-in machine");
   EXPECT_EQ(load(R"({"base": "cpu", "flop": 1})"), "$: unknown key: got 'flop'");
   EXPECT_EQ(load(R"({"base": "cpu", "flops": -1})"),

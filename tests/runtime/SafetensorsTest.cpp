@@ -68,7 +68,7 @@ TEST(Safetensors, RefusesOverlapHolesAndDuplicates) {
   EXPECT_EQ(judge(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},
                       "a":{"dtype":"I32","shape":[1],"data_offsets":[0,4]}})",
                   4),
-            "f: two arrays have the same name: got 2 entries with 1 names");
+            "f: header is damaged: a name is there twice: got 2 entries with 1 names");
 }
 
 TEST(Safetensors, RefusesHeadersLongerThanTheFile) {
