@@ -133,9 +133,9 @@ Value *Emitter::iota(DType dtype, int64_t count) {
   return emit(kRange, {scalar(dtype, 0), scalar(dtype, double(count)), scalar(dtype, 1)});
 }
 
-Value *Emitter::triangle(int64_t rows, int64_t columns, bool upper, double k) {
+Value *Emitter::diagonal(const OpDef &compare, int64_t rows, int64_t columns, double k) {
   Value *row = emit(kAdd, {reshape(iota(DType::F64, rows), {rows, 1}), scalar(DType::F64, k)});
-  return emit(upper ? kGreaterEqual : kLessEqual, {reshape(iota(DType::F64, columns), {1, columns}), row});
+  return emit(compare, {reshape(iota(DType::F64, columns), {1, columns}), row});
 }
 
 Value *Emitter::reduce(const OpDef &def, Value *a, llvm::ArrayRef<int64_t> axes, bool keepDims) {

@@ -47,8 +47,8 @@ public:
   Value *concat(llvm::ArrayRef<Value *> parts, int64_t axis);
   /// 0, 1 ... count - 1; a mistake where there are more than a range may have.
   Value *iota(DType dtype, int64_t count);
-  /// bool[rows, columns]: column - row >= k (upper), or <= k. An op, not a constant, where it is large.
-  Value *triangle(int64_t rows, int64_t columns, bool upper, double k);
+  /// bool[rows, columns]: `compare` of the column and the row + k: a triangle, a diagonal. An op, not a constant, where it is large.
+  Value *diagonal(const OpDef &compare, int64_t rows, int64_t columns, double k);
   Value *reduce(const OpDef &def, Value *a, llvm::ArrayRef<int64_t> axes, bool keepDims);
   Value *matmul(Value *a, Value *b, bool transposeA = false, bool transposeB = false);
   /// Over any axis; the ops themselves know the last one only. `def`: softmax or log_softmax.

@@ -65,7 +65,7 @@ void attention(NodeContext &n) {
   scores = b.emit(kMul, {scores, b.scalar(dtype, scale)});
   Value *lowest = b.scalar(dtype, std::numeric_limits<float>::lowest());
   if (n.intAttr("is_causal", 0)) {
-    scores = b.where(b.triangle(queries, keys, /*upper=*/false, 0), scores, lowest);
+    scores = b.where(b.diagonal(kLessEqual, queries, keys, 0), scores, lowest);
   }
   if (Value *mask = n.in(3)) {
     if (mask->type().rank() == 0 || mask->type().dim(-1) > keys ||

@@ -291,7 +291,7 @@ void trilu(NodeContext &n) {
   if (x.rank() < 2)
     return n.b.fail("operand: got " + toString(x) + ", wanted 2 dims or more");
   bool upper = n.intAttr("upper", 1);
-  n.set(0, n.b.where(n.b.triangle(x.dim(-2), x.dim(-1), upper, k), n.in(0), n.b.scalar(x.dtype, 0)));
+  n.set(0, n.b.where(n.b.diagonal(upper ? kGreaterEqual : kLessEqual, x.dim(-2), x.dim(-1), k), n.in(0), n.b.scalar(x.dtype, 0)));
 }
 
 constexpr NodeRule kRules[] = {

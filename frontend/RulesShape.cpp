@@ -210,12 +210,7 @@ void eyeLike(NodeContext &n) {
   const std::optional<DType> dtype = asked ? onnxDType(asked) : type.dtype;
   if (!dtype)
     return n.b.fail("attribute 'dtype': got " + llvm::Twine(asked) + ", wanted a type of numbers");
-  if (type.numElements() > int64_t(1) << 26)
-    return n.unsupported("a matrix of " + llvm::Twine(type.numElements()) + " constants");
-  Tensor difference(DType::I64, {rows, columns});
-  for (int64_t i = 0; i < difference.numElements(); ++i)
-    difference.mutableData<int64_t>()[i] = i % columns - i / columns;
-  n.set(0, n.b.cast(n.b.emit(kEqual, {n.b.constant(std::move(difference)), n.b.integer(n.intAttr("k", 0))}), *dtype));
+  n.set(0, n.b.cast(n.b.diagonal(kEqual, rows, columns, double(n.intAttr("k", 0))), *dtype));
 }
 
 constexpr NodeRule kRules[] = {
