@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/base/DType.h"
 #include "ir/plan/Groups.h"
 #include "ir/plan/Peak.h"
 #include "ir/plan/Positions.h"
 #include "ir/plan/Report.h"
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
+#include "ir/plan/Wire.h"
 #include "ir/plan/map/Scene.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -18,33 +20,85 @@ struct Change {
   uint64_t saves;
 };
 
+/// What lives at the peaks, as far as changes of the plan concern it.
+struct AtPeak {
+  uint64_t ofRows = 0;    ///< grows with the batch
+  uint64_t parameters = 0, states = 0;
+  uint64_t gradients = 0; ///< of buckets that are complete: stages 2 and 3 keep slices of them
+};
+
+AtPeak bytesAtPeak(const plan::Plan &plan) {
+  AtPeak at;
+  Positions positions(plan);
+  for (int s = 0; s < plan.spaces_size(); ++s) {
+    Peak peak = findPeak(plan, s);
+    auto isComplete = [&](uint32_t buffer) {
+      return none_of(touchesOf(plan, buffer), [&](const Touch &touch) {
+        const plan::Command &c = positions.command(touch.position);
+        return touch.writes && touch.position > peak.position && phaseName(c.phase()) != "update" && !isCollective(c);
+      });
+    };
+    for (uint32_t index : peak.buffers) {
+      uint64_t bytes = alignedBytes(plan.buffers(index));
+      switch (plan.buffers(index).kind()) {
+      case plan::ACTIVATION:
+      case plan::WORKSPACE:
+      case plan::INPUT:
+        at.ofRows += bytes;
+        break;
+      case plan::PARAMETER:
+        at.parameters += bytes;
+        break;
+      case plan::OPTIMIZER_STATE:
+        at.states += bytes;
+        break;
+      case plan::GRADIENT:
+        at.gradients += isComplete(index) ? bytes : 0;
+        break;
+      default:
+        break;
+      }
+    }
+  }
+  return at;
+}
+
+/// Of one rank, cut over two at stage 3: half of all that is kept, less two buckets that are gathered for the command at the peak and the next.
+uint64_t savedByASecondRank(const plan::Plan &plan, const AtPeak &at) {
+  uint64_t half = (at.parameters + at.states + at.gradients) / 2, all = 0;
+  for (const plan::Bucket &bucket : plan.buckets())
+    all += bucket.elements() * uint64_t(byteSize(DType(bucket.dtype())));
+  return half - std::min(half, 2 * all / uint64_t(std::max(1, plan.buckets_size())));
+}
+
 /// Changes that this compiler can make, those that change the training least first.
 std::vector<Change> changes(const plan::Plan &plan) {
-  uint64_t step = 0, state = 0, sharded = 0;
-  constexpr plan::BufferKind kCutNext[] = {plan::OPTIMIZER_STATE, plan::GRADIENT, plan::PARAMETER};
-  for (auto &[kind, bytes, largest] : memoryByKind(plan)) {
-    if (kind == plan::ACTIVATION || kind == plan::WORKSPACE || kind == plan::INPUT)
-      step += bytes;
-    if (kind == plan::OPTIMIZER_STATE)
-      state += bytes;
-    if (plan.zero() < 3 && kind == kCutNext[plan.zero()])
-      sharded += bytes;
-  }
+  AtPeak at = bytesAtPeak(plan);
+  unsigned ranks = plan.ranks(), zero = plan.zero();
   std::vector<Change> list;
-  if (plan.ranks() > 1 && plan.zero() < 3)
-    list.push_back({"--zero " + utostr(plan.zero() + 1) + " (now " + utostr(plan.zero()) + ")",
-                    sharded / plan.ranks() * (plan.ranks() - 1)});
+  if (ranks > 1 && zero < 3) {
+    uint64_t cutNext = zero == 0 ? at.states : zero == 1 ? at.gradients : at.parameters;
+    list.push_back({"--zero " + utostr(zero + 1) + " (now " + utostr(zero) + ")", cutNext / ranks * (ranks - 1)});
+  }
   if (plan.batch() > 1) {
     uint64_t batch = plan.batch() / 2;
     list.push_back({"--batch " + utostr(batch) + " (now " + utostr(plan.batch()) + ")",
-                    uint64_t(double(step) * double(plan.batch() - batch) / double(plan.batch()))});
+                    uint64_t(double(at.ofRows) * double(plan.batch() - batch) / double(plan.batch()))});
   } else {
-    list.push_back({"half of a sequence dim (--dim)", step / 2});
+    list.push_back({"half of a sequence dim (--dim)", at.ofRows / 2});
   }
-  const plan::Attr *optimizer = findAttr(plan.options(), "optimizer");
-  if (optimizer && optimizer->s() != "sgd" && state)
-    list.push_back({"--optimizer sgd (one array of state instead of two)", state / 2});
-  erase_if(list, [](const Change &change) { return change.saves < kAlignment; });
+  if (ranks == 1)
+    list.push_back({"--ranks 2 --zero 3 (now 1 rank)", savedByASecondRank(plan, at)});
+  else if (zero > 0)
+    list.push_back({"--ranks " + utostr(2 * ranks) + " (now " + utostr(ranks) + ")",
+                    (at.states + (zero > 1 ? at.gradients : 0) + (zero > 2 ? at.parameters : 0)) / 2});
+  uint64_t secondArrays = 0;
+  for (const plan::Bucket &bucket : plan.buckets())
+    if (bucket.state_buffers_size() > 1)
+      secondArrays += alignedBytes(plan.buffers(bucket.state_buffers(1)));
+  list.push_back({"--optimizer sgd (one array of state instead of two)", secondArrays});
+  uint64_t least = std::max<uint64_t>(kAlignment, lowerBoundBytes(plan) / 1000);
+  erase_if(list, [&](const Change &change) { return change.saves < least; });
   return list;
 }
 

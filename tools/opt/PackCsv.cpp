@@ -128,17 +128,18 @@ void print(raw_ostream &os, const Problem &problem, const PackResult &result, do
   os << "time         " << format("%.2f", seconds) << " s\n";
 }
 
-Error printGiven(raw_ostream &os, StringRef path, const Problem &problem, uint64_t lowerBound) {
+/// The packing that the file says.
+Expected<PackResult> givenPacking(StringRef path, const Problem &problem, uint64_t lowerBound) {
   PackResult given;
   given.offsets = problem.offsets;
   given.lowerBound = lowerBound;
+  given.method = "as given";
   for (auto [item, offset] : llvm::zip_equal(problem.items, problem.offsets))
     given.height = std::max(given.height, offset + item.bytes);
   if (Error error = checkPacking(problem.items, 1, given))
     return userError(path + ": its offsets are no packing: " + toString(std::move(error)),
                      "items count from 0; leave the column 'offset' out");
-  os << "as given     " << given.height << "\n";
-  return Error::success();
+  return given;
 }
 
 void write(raw_ostream &os, const Problem &problem, ArrayRef<uint64_t> offsets) {
@@ -165,11 +166,19 @@ Error packCsv(StringRef path, std::optional<uint64_t> capacity, StringRef output
   if (Error error = checkPacking(problem.items, 1, result))
     return userError(path + ": the packer is wrong: " + toString(std::move(error)),
                      "please report it, with the file");
+  std::optional<PackResult> given;
+  if (!problem.offsets.empty()) {
+    auto packing = givenPacking(path, problem, result.lowerBound);
+    if (!packing)
+      return packing.takeError();
+    given = std::move(*packing);
+    if (given->height < result.height)
+      result = *given;
+  }
   raw_ostream &os = outputPath == "-" ? errs() : outs();
   print(os, problem, result, seconds.count());
-  if (!problem.offsets.empty())
-    if (Error error = printGiven(os, path, problem, result.lowerBound))
-      return error;
+  if (given)
+    os << "as given     " << given->height << "\n";
   if (capacity && result.height > *capacity)
     return userError(
         path + ": does not fit: got a height of " + Twine(result.height) + ", wanted " +
