@@ -58,14 +58,14 @@ Value *makeInput(Emitter &b, llvm::StringRef name, const Type &type) {
 namespace {
 
 /// value = sum / count, seen through what is linear: reshapes, signs, numbers, sums of means over
-/// one count.
+/// one count, or over counts of as many labels (start and end of an answer).
 struct Mean {
   Value *sum, *count, *correct;
 };
 
 class MeanFinder {
 public:
-  MeanFinder(Emitter &b, const ImportNotes &notes) : b_(b), notes_(notes) {}
+  MeanFinder(Emitter &b, ImportNotes &notes) : b_(b), notes_(notes) {}
 
   std::optional<Mean> find(Value *value, int depth = 0) {
     if (auto it = notes_.means.find(value); it != notes_.means.end())
@@ -88,18 +88,34 @@ public:
       auto a = find(op->operand(0), depth + 1), c = find(op->operand(1), depth + 1);
       if (a && c && a->count == c->count)
         return Mean{b_.emit(kAdd, {a->sum, c->sum}), a->count, nullptr};
+      if (a && c && labelsOf(a->count) && labelsOf(a->count) == labelsOf(c->count))
+        return both(*a, *c);
     }
     return std::nullopt;
   }
 
 private:
+  /// Labels that a count is of, the ignored ones included; 0 if it is something else.
+  static int64_t labelsOf(Value *count) {
+    if (count->op()->is(kMax)) // of a sum of such means
+      return labelsOf(count->op()->operand(0));
+    return count->op()->is(kCrossEntropy) ? count->op()->operand(1)->type().numElements() : 0;
+  }
+  /// Counts differ only where rows are ignored in one of the two.
+  Mean both(const Mean &a, const Mean &c) {
+    Value *one = b_.scalar(a.count->type().dtype, 1), *count = b_.emit(kMax, {a.count, c.count});
+    auto mean = [&](const Mean &m) { return b_.emit(kDiv, {m.sum, b_.emit(kMax, {m.count, one})}); };
+    notes_.notes.push_back("the loss is a sum of means over different labels: ranks and micro-steps change nothing as long as each ignores as "
+                           "many of the one as of the other");
+    return {b_.emit(kMul, {b_.emit(kAdd, {mean(a), mean(c)}), count}), count, nullptr};
+  }
   std::optional<Mean> times(std::optional<Mean> mean, const OpDef &def, Value *factor) {
     if (mean)
       mean->sum = b_.emit(def, {mean->sum, factor});
     return mean;
   }
   Emitter &b_;
-  const ImportNotes &notes_;
+  ImportNotes &notes_;
 };
 
 /// Of an added loss: the labels, checked if the model has them, made if not.

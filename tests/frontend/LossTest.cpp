@@ -114,6 +114,37 @@ TEST(Loss, ClassWeightsAndNoReductionAreTakenApart) {
               1e-6);
 }
 
+// Question answering: the mean over starts and the mean over ends, which may ignore different rows.
+TEST(Loss, MeansOverTwoLabelsAddUp) {
+  TestModel m = logitsModel();
+  m.ids("labels", {"batch"});
+  m.ids("ends", {"batch"});
+  m.weight("half", {}, llvm::ArrayRef<float>(0.5f));
+  for (auto [labels, loss] : {std::pair("labels", "first"), std::pair("ends", "second")})
+    setInt(m.node("SoftmaxCrossEntropyLoss", {"logits", labels}, {loss}), "ignore_index", -100);
+  m.node("Add", {"first", "second"}, {"both"});
+  m.node("Mul", {"both", "half"}, {"loss"});
+  m.output("loss");
+  auto graph = m.graphOf(batch4());
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(graph->attrs.getInt("loss_divisible"), 1);
+  EXPECT_EQ(m.notes.size(), 1u);
+  auto values = given({1, -100, 0, 2});
+  values["ends"] = idsOf({4}, {0, 1, -100, -100});
+  EXPECT_NEAR(lossOf(*graph, values),
+              ((rowLoss(0, 1) + rowLoss(2, 0) + rowLoss(3, 2)) / 3 + (rowLoss(0, 0) + rowLoss(1, 1)) / 2) / 2, 1e-6);
+  auto count = [&](llvm::ArrayRef<int64_t> labels, llvm::ArrayRef<int64_t> ends) {
+    values["labels"] = idsOf({4}, labels);
+    values["ends"] = idsOf({4}, ends);
+    auto all = evaluateGraph(*graph, values);
+    return all->find(graph->output("loss_count"))->second.asDouble(0);
+  };
+  // The weight of a part: its rows, where both ignore as many.
+  EXPECT_EQ(count({1, 2, 0, 2}, {0, 1, 2, 1}), 4);
+  EXPECT_EQ(count({1, 2, -100, 2}, {0, 1, 2, -100}), 3);
+  EXPECT_EQ(count({-100, -100, -100, -100}, {-100, -100, -100, -100}), 0);
+}
+
 TEST(Loss, LinearStepsAfterTheMeanAreSeenThrough) {
   TestModel m = logitsModel();
   m.weight("half", {}, llvm::ArrayRef<float>(0.5f));
