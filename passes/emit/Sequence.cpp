@@ -41,7 +41,7 @@ private:
       if (root == into && offset == 0) // lies there already
         break;
       chain.push_back({root, offset});
-      const Value *before = isSource(*root->op()) || root->index() ? nullptr : accumulator(*root->op());
+      const Value *before = isSource(*root->op()) || root->index() ? nullptr : accumulator(*root->op(), /*parts=*/!into);
       span = before ? spanOf(before) : std::nullopt;
     }
     return chain;
@@ -114,12 +114,20 @@ private:
   }
 
   /// The operand that result 0 overwrites: by definition, or, where it adds to it, because nobody else reads it. Null if there is none.
-  const Value *accumulator(const Op &op) const {
+  /// `parts`: also one that pointwise functions read, where it is a part of a larger array.
+  const Value *accumulator(const Op &op, bool parts) const {
     for (const InPlace &pair : op.def().inPlace)
-      if (const Value *operand = op.operand(pair.operand); operand && pair.result == 0)
-        if (op.def().inPlaceRequired || (accumulatorOf(op.def()) == unsigned(pair.operand) && readOnce(operand)))
+      if (const Value *operand = op.operand(pair.operand); operand && pair.result == 0) {
+        const bool adds = accumulatorOf(op.def()) == unsigned(pair.operand) || (parts && isPart(operand, op));
+        if (op.def().inPlaceRequired || (adds && readOnce(operand)))
           return operand;
+      }
     return nullptr;
+  }
+
+  bool isPart(const Value *operand, const Op &op) const {
+    return op.is(kFused) && operand->type() == op.result()->type() &&
+           seq_.rootOf(operand)->type().numElements() > operand->type().numElements();
   }
 
   /// What is reshaped to be the part, by nobody read but for that.
