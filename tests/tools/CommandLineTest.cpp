@@ -34,6 +34,10 @@ TEST(CommandLineDeathTest, UnknownFlag) {
               "--rankz=3");
 }
 
+TEST(CommandLineDeathTest, WhatIsFarFromAnyFlagIsNotTakenForOne) {
+  EXPECT_ENDS(1, "^shardc: error: command line: unknown flag: got '--peak'\nhint: see tool --help\n$", "--peak");
+}
+
 TEST(CommandLineDeathTest, BadNumber) {
   EXPECT_ENDS(1,
               "^shardc: error: command line: for the --ranks option: 'two' value invalid for "
@@ -55,7 +59,7 @@ TEST(CommandLineDeathTest, MissingValue) {
 
 TEST(CommandLineDeathTest, TooManyPositionals) {
   EXPECT_ENDS(
-      1, "^shardc: error: command line: Too many positional arguments specified\nhint: ", "a", "b");
+      1, "^shardc: error: command line: files: got more than one, wanted one\nhint: see tool --help\n$", "a", "b");
 }
 
 TEST(CommandLineDeathTest, Version) {
@@ -65,7 +69,7 @@ TEST(CommandLineDeathTest, Version) {
 TEST(CommandLineDeathTest, Help) {
   EXPECT_ENDS(0,
               "Does something(.|\n)*General(.|\n)*--quiet(.|\n)*Test "
-              "flags(.|\n)*--memory=<size>(.|\n)*EXAMPLES:\n\n"
+              "flags(.|\n)*--memory=<SIZE>(.|\n)*EXAMPLES:\n\n"
               "  tool model.onnx --ranks 2\n  tool --memory 1GiB\n$",
               "--help");
 }

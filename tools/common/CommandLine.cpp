@@ -64,15 +64,20 @@ Error usageError(StringRef printed, StringRef program) {
     return userError("command line: cannot be parsed", "see " + program + " --help");
   auto [message, seeHelp] = withoutProgram(lines[0], program).split("  Try:");
   std::string hint = ("see " + program + " --help").str();
-  if (lines.size() > 1) {
-    StringRef more = withoutProgram(lines[1], program);
-    if (more.starts_with("Did you mean"))
-      hint = (more + " " + hint).str();
-  }
   message = message.rtrim().rtrim(".!");
   std::string text = message.str();
-  if (message.starts_with("Unknown command line argument"))
-    text = ("unknown flag: got " + message.split("argument ").second).str();
+  if (message.starts_with("Unknown command line argument")) {
+    StringRef flag = message.split("argument ").second;
+    text = ("unknown flag: got " + flag).str();
+    StringRef more = lines.size() > 1 ? withoutProgram(lines[1], program) : "";
+    auto [likely, end] = more.split('?');
+    if (likely.consume_front("Did you mean ") && likely.edit_distance(flag) <= flag.size() / 3)
+      hint = ("Did you mean " + likely + "? " + hint).str();
+  } else if (message.starts_with("Not enough positional")) {
+    text = "file: got none, wanted one";
+  } else if (message.starts_with("Too many positional")) {
+    text = "files: got more than one, wanted one";
+  }
   return userError("command line: " + text, hint);
 }
 
