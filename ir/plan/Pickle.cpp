@@ -2,7 +2,7 @@
 // Opcodes: Python's pickletools. Long lists are appended to item by item: the viewer's APPENDS passes them as arguments
 // of one call, of which there may not be many.
 #include "ir/plan/Pickle.h"
-#include "llvm/Support/JSON.h"
+#include "ir/plan/Text.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -98,7 +98,7 @@ void Pickle::text(StringRef value) {
     little(known->second, isShort ? 1 : 4);
     return;
   }
-  std::string fixed = json::isUTF8(value) ? value.str() : json::fixUTF8(value);
+  std::string fixed = utf8(value);
   bool isShort = fixed.size() < 256;
   os_ << (isShort ? kShortBinUnicode : kBinUnicode);
   little(fixed.size(), isShort ? 1 : 4);

@@ -54,9 +54,7 @@ public:
   }
 
 private:
-  void text(StringRef key, StringRef value) {
-    json_.attribute(key, json::isUTF8(value) ? value.str() : json::fixUTF8(value));
-  }
+  void text(StringRef key, StringRef value) { json_.attribute(key, utf8(value)); }
 
   void dims(StringRef key, const google::protobuf::RepeatedField<int64_t> &list) {
     json_.attributeArray(key, [&] {
@@ -262,7 +260,7 @@ private:
         json_.attribute("trainable", p.trainable());
         json_.attributeArray("tie", [&] {
           for (const std::string &tie : p.ties())
-            json_.value(json::fixUTF8(tie));
+            json_.value(utf8(tie));
         });
         json_.attributeObject("source", [&] {
           constexpr const char *kKinds[] = {"absent", "file", "zero"};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/Text.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/ADT/StringExtras.h"
 #include <charconv>
 #include <cstdio>
@@ -52,6 +53,8 @@ std::string streamName(uint32_t stream) {
   constexpr const char *kStreams[] = {"compute", "gather", "reduce", "copy"};
   return stream < std::size(kStreams) ? kStreams[stream] : "s" + utostr(stream);
 }
+
+std::string utf8(StringRef text) { return json::isUTF8(text) ? text.str() : json::fixUTF8(text); }
 
 std::string printable(StringRef text) {
   std::string out;

@@ -15,6 +15,8 @@ llvm::StringRef kindName(plan::Space::Kind kind);
 std::string streamName(uint32_t stream);
 /// Names come out of files: what a terminal would act on is escaped, other UTF-8 is kept.
 std::string printable(llvm::StringRef text);
+/// For files that must be UTF-8: what is none is replaced.
+std::string utf8(llvm::StringRef text);
 /// "1.50 GiB": three digits, binary units; below 1 KiB "512 B".
 std::string bytesText(uint64_t bytes);
 /// "12.3 %".

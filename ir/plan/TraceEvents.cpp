@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/TraceEvents.h"
 #include "ir/plan/Positions.h"
+#include "ir/plan/Text.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -8,8 +9,6 @@ using namespace llvm;
 namespace shardc {
 
 /// JSON takes UTF-8 only; names come out of files.
-static std::string utf8(StringRef text) { return json::isUTF8(text) ? text.str() : json::fixUTF8(text); }
-
 /// Plans of tests have no strings.
 static StringRef textAt(const plan::Plan &plan, uint32_t index) {
   return index < uint32_t(plan.strings_size()) ? StringRef(plan.strings(int(index))) : "";

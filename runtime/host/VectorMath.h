@@ -19,14 +19,12 @@ inline double erf(double x) { return std::erf(x); }
 /// 2^n for n in [-126, 127].
 inline float exp2i(int32_t n) { return std::bit_cast<float>((n + 127) << 23); }
 
-/// e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln 2 / 2.
-inline float exp(float x) {
-  constexpr float kRound = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
-  // Beyond these the result is inf or 0 anyway; NaN passes through both comparisons.
-  float a = x > 89.0f ? 89.0f : x;
-  a = a < -104.0f ? -104.0f : a;
-  float shifted = fma(a, 1.44269504f, kRound), n = shifted - kRound;
-  int32_t k = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound);
+inline constexpr float kRoundToInteger = 12582912.0f; ///< 1.5 * 2^23: adding it rounds to an integer
+
+/// e^a = 2^n e^r with n = round(a / ln 2), |r| <= ln 2 / 2: returns e^r. The last bits of `shifted` are n. Requires: |a| <= 104.
+inline float expFraction(float a, float &shifted) {
+  shifted = fma(a, 1.44269504f, kRoundToInteger);
+  float n = shifted - kRoundToInteger;
   float r = fma(n, -6.93359375e-1f, a);
   r = fma(n, 2.12194440e-4f, r);
   float p = 1.9875691500e-4f;
@@ -35,7 +33,16 @@ inline float exp(float x) {
   p = fma(p, r, 4.1665795894e-2f);
   p = fma(p, r, 1.6666665459e-1f);
   p = fma(p, r, 5.0000001201e-1f);
-  p = fma(p, r * r, r) + 1.0f;
+  return fma(p, r * r, r) + 1.0f;
+}
+
+/// e^x.
+inline float exp(float x) {
+  // Beyond these the result is inf or 0 anyway; NaN passes through both comparisons.
+  float a = x > 89.0f ? 89.0f : x;
+  a = a < -104.0f ? -104.0f : a;
+  float shifted, p = expFraction(a, shifted);
+  int32_t k = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRoundToInteger);
   // In two factors, so that subnormal results and those next to the largest float come out.
   int32_t half = k >> 1;
   half = half < -126 ? -126 : half > 127 ? 127 : half; // only a NaN's k is that far out
@@ -46,19 +53,9 @@ inline float exp(float x) {
 
 /// For x <= 88, as in softmax: one factor, results below 2^-125 are 0.
 inline float expNegative(float x) {
-  constexpr float kRound = 12582912.0f;
   float a = x < -87.0f ? -87.0f : x;
-  float shifted = fma(a, 1.44269504f, kRound), n = shifted - kRound;
+  float shifted, p = expFraction(a, shifted);
   uint32_t k = std::bit_cast<uint32_t>(shifted) << 23;
-  float r = fma(n, -6.93359375e-1f, a);
-  r = fma(n, 2.12194440e-4f, r);
-  float p = 1.9875691500e-4f;
-  p = fma(p, r, 1.3981999507e-3f);
-  p = fma(p, r, 8.3334519073e-3f);
-  p = fma(p, r, 4.1665795894e-2f);
-  p = fma(p, r, 1.6666665459e-1f);
-  p = fma(p, r, 5.0000001201e-1f);
-  p = fma(p, r * r, r) + 1.0f;
   float y = std::bit_cast<float>(std::bit_cast<uint32_t>(p) + k);
   y = x < -87.0f ? 0.0f : y;
   return x != x ? x : y;

@@ -56,9 +56,6 @@ public:
   }
 
 private:
-  static std::string utf8(StringRef text) {
-    return json::isUTF8(text) ? text.str() : json::fixUTF8(text);
-  }
   void text(StringRef key, StringRef value) { json_.attribute(key, utf8(value)); }
 
   template <typename Range, typename Value>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/map/SvgWriter.h"
 #include "ir/plan/Table.h"
-#include "llvm/Support/JSON.h"
+#include "ir/plan/Text.h"
 #include <cmath>
 #include <cstdio>
 
@@ -21,7 +21,7 @@ double textWidth(StringRef text, double size) { return 0.56 * size * columnsOf(t
 
 std::string xmlEscaped(StringRef text) {
   std::string out;
-  for (char c : json::isUTF8(text) ? text.str() : json::fixUTF8(text)) {
+  for (char c : utf8(text)) {
     switch (c) {
     case '&':
       out += "&amp;";
