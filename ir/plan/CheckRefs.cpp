@@ -56,6 +56,8 @@ std::optional<Range> touchedBytes(const plan::Ref &ref) {
 }
 
 bool elementsAreDisjoint(const plan::Ref &ref) {
+  if (is_contained(dimsOf(ref), 0)) // there are none
+    return true;
   uint64_t reached = 0; // largest element index so far, from the lowest one
   for (auto [stride, dim] : sortedSteps(ref)) {
     if (stride <= reached)

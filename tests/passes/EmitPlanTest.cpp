@@ -104,6 +104,26 @@ TEST(EmitPlan, IsSound) {
   }
 }
 
+// Labels that are shifted right are none at a target of one token.
+TEST(EmitPlan, AnEmptyOperandIsSound) {
+  std::string text = kSmallModel.str();
+  StringRef use = "embedding %e, %ids";
+  text.replace(text.find(use), use.size(), "embedding %e, %shifted");
+  text.insert(text.find("  %h0 ="), R"(  %rows = reshape %ids {dims=[4,1]} : i64[4,1]
+  %given = reshape %labels {dims=[4,1]} : i64[4,1]
+  %none = slice %given {starts=[0,0], sizes=[4,0], steps=[1,1]} : i64[4,0]
+  %place = reshape %none {dims=[4,0,1]} : i64[4,0,1]
+  %at = concat %place, %place {axis=2} : i64[4,0,2]
+  %set = scatter_nd %rows, %at, %none {reduction="none"} : i64[4,1]
+  %shifted = reshape %set {dims=[4]} : i64[4]
+)");
+  auto graph = parseGraph(text, "model");
+  ASSERT_TRUE(bool(graph)) << toString(graph.takeError());
+  auto result = compile(std::move(*graph), {}, {});
+  ASSERT_TRUE(bool(result)) << toString(result.takeError());
+  EXPECT_EQ(toString(checkPlan(*result->plan)), "");
+}
+
 TEST(EmitPlan, RepeatsItselfBitForBit) {
   EXPECT_EQ(serializePlan(compiled(Precision::Fp32)), serializePlan(compiled(Precision::Fp32)));
 }
