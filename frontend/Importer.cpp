@@ -8,6 +8,7 @@
 #include "frontend/NormaliseGraph.h"
 #include "frontend/Quoted.h"
 #include "frontend/TensorValue.h"
+#include "frontend/WidenHalves.h"
 #include "ir/base/Error.h"
 #include "ir/base/Hint.h"
 
@@ -426,6 +427,8 @@ llvm::Error Importer::setOutputs() {
 
 llvm::Error Importer::finish() {
   eraseUnused(*graph_);
+  if (loss_.kind != LossChoice::Kind::None && widenHalves(*graph_))
+    notes_.notes.push_back("the model is stored in 16 bits: it is trained from f32 parameters, and computes as --precision says");
   markBatchMajor(*graph_, batch_);
   if (auto error = chooseTrainables(*graph_, options_.freeze))
     return error;
