@@ -6,6 +6,7 @@
 // same scores, but see the gradient. Dropout draws for element ((b H + h) Sq + i) Sk + j of the probabilities.
 #include "ir/base/Error.h"
 #include "ir/graph/Builder.h"
+#include "ir/graph/Fold.h"
 #include "ir/ops/AttentionDims.h"
 
 namespace shardc {
@@ -88,6 +89,18 @@ llvm::Expected<Types> infer(const Op &op) {
   return check.done(attentionResults(check));
 }
 
+/// The result as the gradient reads it. Where nothing but where(c, out, 0) uses it, the gradient of what c hides is 0 and either serves;
+/// then one of them is kept.
+Value *keptResult(GradContext &g) {
+  Value *out = g.out(0);
+  if (!out->hasOneUse())
+    return out;
+  const Op &user = *out->uses().front().op;
+  const bool hides = user.is(kWhere) && user.operand(1) == out && user.result()->type() == out->type();
+  const Tensor *other = hides ? constantOf(user.operand(2)) : nullptr;
+  return other && other->numElements() == 1 && other->asDouble(0) == 0 ? user.result() : out;
+}
+
 void gradient(GradContext &g) {
   assert(!g.dOut(1) && "lse is for the gradient op alone");
   bool bias = g.needs(3);
@@ -95,7 +108,7 @@ void gradient(GradContext &g) {
   attrs.set("bias_grad", int64_t(bias));
   llvm::Expected<Op *> made =
       g.create(kAttentionGrad,
-               {g.dOut(), g.in(0), g.in(1), g.in(2), g.out(0), g.out(1), g.in(3), g.in(4)}, attrs);
+               {g.dOut(), g.in(0), g.in(1), g.in(2), keptResult(g), g.out(1), g.in(3), g.in(4)}, attrs);
   Op *op = llvm::cantFail(std::move(made));
   for (unsigned i = 0; i < (bias ? 4u : 3u); ++i)
     g.setGrad(i, op->result(i));
