@@ -30,7 +30,7 @@ std::string describe(const plan::Plan &plan, unsigned program, unsigned command)
   const plan::Command &c = plan.programs(program).commands(command);
   std::string text = printable(plan.programs(program).name()) + ": command " + utostr(command) +
                      " (" + printable(c.kernel());
-  if (int(c.place()) < plan.strings_size() && !plan.strings(c.place()).empty())
+  if (c.place() < uint32_t(plan.strings_size()) && !plan.strings(c.place()).empty())
     text += ", " + printable(plan.strings(c.place()));
   return text + ")";
 }

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/plan/Check.h"
-#include "ir/plan/MemoryViz.h"
-#include "ir/plan/PlanTrace.h"
-#include "ir/plan/Report.h"
-#include "ir/plan/map/Map.h"
 #include "tests/plan/PlanBytes.h"
 #include "tests/plan/SmallPlan.h"
+#include "tests/plan/Views.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <gtest/gtest.h>
 
@@ -65,29 +61,6 @@ TEST(Serialize, EveryTruncationIsRefused) {
   std::string good = serializePlan(smallPlan());
   for (size_t i = 0; i < good.size(); ++i)
     EXPECT_NE(parseError(StringRef(good).take_front(i)), "") << i;
-}
-
-static void printView(const plan::Plan &plan, unsigned turn) {
-  using View = void (*)(const plan::Plan &, raw_ostream &);
-  const View kViews[] = {
-      printPlan, printScreen, printDetails, printCommands, printBuffers, printPeak, printJson, printMemoryViz, printTrace,
-      printMapSvg, printMapHtml,
-      [](const plan::Plan &p, raw_ostream &os) { printDiff(p, smallPlan(), "a", "b", os); },
-      [](const plan::Plan &p, raw_ostream &os) {
-        for (int b = 0; b < p.buffers_size(); ++b)
-          cantFail(printWhy(p, std::to_string(b), os));
-        for (const plan::Parameter &parameter : p.parameters())
-          cantFail(printWhy(p, parameter.name(), os));
-      }};
-  std::string text;
-  raw_string_ostream os(text);
-  View view = kViews[turn % std::size(kViews)];
-  view(plan, os);
-  EXPECT_FALSE(text.empty());
-  if (view == printJson || view == printTrace) {
-    Expected<json::Value> value = json::parse(text);
-    EXPECT_TRUE(bool(value)) << toString(value.takeError());
-  }
 }
 
 TEST(Serialize, EveryFlippedByteWithARightChecksumIsRefusedOrSound) {
