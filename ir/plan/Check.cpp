@@ -11,7 +11,7 @@ namespace shardc {
 Error checkPlan(const plan::Plan &plan) {
   for (auto *part : {check::checkBounds, check::checkTables, check::checkCollectives,
                      check::checkAliases, check::checkHazards, check::checkRegions, check::checkValues,
-                     check::checkPlaces, check::checkTraining, check::checkVersions})
+                     check::checkPlaces, check::checkTraining, check::checkVersions, check::checkIndices})
     if (Error error = part(plan))
       return error;
   return Error::success();

@@ -46,6 +46,8 @@ llvm::Error checkPlaces(const plan::Plan &plan);
 llvm::Error checkTraining(const plan::Plan &plan);
 /// 10. Every operand means the content that is there: as many earlier commands wrote it as it says.
 llvm::Error checkVersions(const plan::Plan &plan);
+/// 11. What is picked from by index has a place for every index that an input or a constant may hold.
+llvm::Error checkIndices(const plan::Plan &plan);
 
 /// "train: command 12 (matmul, l0/MatMul)".
 std::string describe(const plan::Plan &plan, unsigned program, unsigned command);

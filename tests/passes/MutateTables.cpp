@@ -69,6 +69,9 @@ void eachTableDamage(const plan::Plan &plan, VisitDamage visit) {
           *p.mutable_programs(i)->mutable_commands() = plan.programs(j).commands();
         });
   }
+  for (int i = 0; i < plan.inputs_size(); ++i)
+    if (plan.inputs(i).low() < plan.inputs(i).high())
+      damage("an index more than there are rows", plan.inputs(i).name(), [&](plan::Plan &p) { p.mutable_inputs(i)->set_high(p.inputs(i).high() + 1); });
   for (int i = 0; i < plan.outputs_size(); ++i) {
     std::string name = plan.outputs(i).program() + " " + plan.outputs(i).name();
     damage("an output too old", name, [&](plan::Plan &p) {
