@@ -3,8 +3,10 @@
 #include "frontend/BatchMajor.h"
 #include "frontend/BindDims.h"
 #include "frontend/Finish.h"
+#include "frontend/ImportReport.h"
 #include "frontend/Loss.h"
 #include "frontend/MaskedLoss.h"
+#include "frontend/NeededNodes.h"
 #include "frontend/NormaliseGraph.h"
 #include "frontend/Quoted.h"
 #include "frontend/TensorValue.h"
@@ -26,14 +28,11 @@ public:
 private:
   using Scope = llvm::StringMap<Value *>;
 
-  void chooseNodes();
   llvm::Error readParameters();
   llvm::Error makeInputs();
   llvm::Error importNodes();
-  llvm::Error unsupportedError() const;
   llvm::Error setOutputs();
   llvm::Error finish();
-  void report();
 
   void importNode(const onnx::NodeProto &node, int index);
   void bindOutputs(NodeContext &n);
@@ -41,9 +40,7 @@ private:
   Value *resolve(llvm::StringRef name, bool &poisoned);
   Value *parameter(int index, bool transposed);
   llvm::SmallVector<Value *> inlineBranch(const onnx::GraphProto &branch) override;
-  bool isRead(llvm::StringRef name) const override { return needed_.contains(name); }
-  Value *maskedLabels(const onnx::NodeProto &node, Value *labels, Value *mask);
-  Value *shiftedLabels(Value *labels);
+  bool isRead(llvm::StringRef name) const override { return needed_.names.contains(name); }
 
   const OnnxModel &model_;
   const ImportOptions &options_;
@@ -51,10 +48,8 @@ private:
   std::unique_ptr<Graph> graph_;
   Emitter b_;
   LossChoice loss_;
-  llvm::StringMap<int> producers_; ///< node of the top-level graph, by value
   llvm::DenseMap<int, MaskedLoss> masked_;
-  std::vector<bool> live_;   ///< nodes that an output needs
-  llvm::StringSet<> needed_; ///< names that those read, and outputs
+  NeededNodes needed_;
   int64_t batch_ = 1;
 
   ParameterTable parameters_;
@@ -68,49 +63,6 @@ private:
   llvm::StringMap<std::string> aliases_; ///< outputs of Identity
   Value *labels_ = nullptr;
 };
-
-/// Names that a node reads, its subgraphs included.
-template <typename F> void forEachRead(const onnx::NodeProto &node, F visit, int depth = 0) {
-  for (const std::string &name : node.input())
-    if (!name.empty())
-      visit(name);
-  if (depth > 32)
-    return;
-  for (const onnx::AttributeProto &attr : node.attribute())
-    if (attr.has_g()) {
-      for (const onnx::NodeProto &inner : attr.g().node())
-        forEachRead(inner, visit, depth + 1);
-      for (const onnx::ValueInfoProto &output : attr.g().output())
-        visit(output.name());
-    }
-}
-
-/// What the wanted outputs need, from the end to the front.
-void Importer::chooseNodes() {
-  const onnx::GraphProto &graph = model_.graph();
-  for (int i = 0; i < graph.node_size(); ++i)
-    for (const std::string &name : graph.node(i).output())
-      if (!name.empty())
-        producers_[name] = i;
-  masked_ = findMaskedLosses(graph, producers_);
-  for (const onnx::ValueInfoProto &output : graph.output())
-    if (loss_.kind == LossChoice::Kind::None || output.name() == loss_.output)
-      needed_.insert(output.name());
-  live_.resize(graph.node_size());
-  for (int i = graph.node_size(); i-- > 0;) {
-    const onnx::NodeProto &node = graph.node(i);
-    live_[i] = llvm::any_of(node.output(),
-                            [&](const std::string &name) { return needed_.contains(name); });
-    if (!live_[i])
-      continue;
-    if (auto it = masked_.find(i); it != masked_.end()) {
-      for (const std::string *name : {&it->second.scores, &it->second.labels, &it->second.mask})
-        needed_.insert(*name);
-      continue;
-    }
-    forEachRead(node, [&](const std::string &name) { needed_.insert(name); });
-  }
-}
 
 llvm::Error Importer::readParameters() {
   auto table = findParameters(model_, options_.parameters);
@@ -180,7 +132,7 @@ Value *Importer::parameter(int index, bool transposed) {
 
 llvm::Error Importer::makeInputs() {
   llvm::StringSet<> needed;
-  for (auto &entry : needed_)
+  for (auto &entry : needed_.names)
     if (!options_.constants.contains(entry.first()))
       needed.insert(entry.first());
   bool shift = options_.shiftRight && needed.contains("decoder_input_ids");
@@ -202,26 +154,12 @@ llvm::Error Importer::makeInputs() {
     value->setBatchMajor(input.batchMajor);
     if (shifted || input.name == options_.labels)
       labels_ = value;
-    scopes_[0][input.name] = shifted ? shiftedLabels(value) : value;
+    scopes_[0][input.name] = shifted ? shiftedLabels(b_, options_, value) : value;
   }
   for (const onnx::ValueInfoProto &input : model_.graph().input())
     if (auto it = options_.constants.find(input.name()); it != options_.constants.end())
       scopes_[0][input.name()] = b_.constant(it->second);
   return b_.takeError();
-}
-
-/// [start, labels without the last], what is ignored replaced by the padding.
-Value *Importer::shiftedLabels(Value *labels) {
-  const Type &type = labels->type();
-  b_.setPlace("shift_right");
-  if (type.rank() != 2 || type.dtype != DType::I64) {
-    b_.fail("decoder_input_ids: got " + toString(type) + ", wanted i64 ids of 2 dims");
-    return nullptr;
-  }
-  Value *start = b_.expand(b_.integer(options_.shiftRight->start), {type.dims[0], 1});
-  Value *known = b_.where(b_.emit(kEqual, {labels, b_.integer(options_.ignoreIndex)}),
-                          b_.integer(options_.shiftRight->pad), labels);
-  return b_.concat({start, b_.sliceAxis(known, 1, 0, type.dims[1] - 1)}, 1);
 }
 
 Value *Importer::resolve(llvm::StringRef name, bool &poisoned) {
@@ -249,22 +187,6 @@ Value *Importer::resolve(llvm::StringRef name, bool &poisoned) {
     return nullptr;
   }
   return scopes_[0][name] = b_.constant(std::move(*tensor));
-}
-
-/// Rows that were not selected get the label that the loss ignores.
-Value *Importer::maskedLabels(const onnx::NodeProto &node, Value *labels, Value *mask) {
-  if (labels->type().rank() != 1 || mask->type().dims != labels->type().dims ||
-      mask->type().dtype != DType::Bool) {
-    b_.fail("rows selected by a condition: got labels " + toString(labels->type()) +
-            " and a condition " + toString(mask->type()) +
-            ", wanted one label and one condition a row");
-    return nullptr;
-  }
-  int64_t ignore = -100;
-  for (const onnx::AttributeProto &attr : node.attribute())
-    if (attr.name() == "ignore_index")
-      ignore = attr.i();
-  return b_.where(mask, b_.cast(labels, DType::I64), b_.integer(ignore));
 }
 
 void Importer::importNode(const onnx::NodeProto &node, int index) {
@@ -297,7 +219,7 @@ void Importer::importNode(const onnx::NodeProto &node, int index) {
     inputs = {resolve(masked->second.scores, poisoned), resolve(masked->second.labels, poisoned)};
     Value *mask = resolve(masked->second.mask, poisoned);
     if (!poisoned && !b_.failed())
-      inputs[1] = maskedLabels(node, inputs[1], mask);
+      inputs[1] = maskedLabels(b_, node, inputs[1], mask);
   } else {
     for (int i = 0; i < node.input_size(); ++i) {
       auto use = index < 0 ? uses_.end() : uses_.find({index, i});
@@ -343,7 +265,7 @@ void Importer::bindOutputs(NodeContext &n) {
     Value *value = n.outputs()[i];
     // An output that the rule does not make is an error for those who read it only.
     scopes_.back()[name] = value;
-    if (!value && !none && needed_.contains(name))
+    if (!value && !none && needed_.names.contains(name))
       n.unsupported("output " + llvm::Twine(i) + " is not available");
     if (value && value->op()->place == b_.place() && !value->op()->is(kConstant))
       graph_->rename(value, valueName(name));
@@ -376,7 +298,7 @@ llvm::SmallVector<Value *> Importer::inlineBranch(const onnx::GraphProto &branch
 llvm::Error Importer::importNodes() {
   const onnx::GraphProto &graph = model_.graph();
   for (int i = 0; i < graph.node_size(); ++i) {
-    if (live_[i])
+    if (needed_.nodes[i])
       importNode(graph.node(i), i);
     if (auto error = b_.takeError()) {
       // Mistakes of one node; what is unsupported before it matters more.
@@ -386,32 +308,13 @@ llvm::Error Importer::importNodes() {
       break;
     }
   }
-  return unsupportedError();
-}
-
-llvm::Error Importer::unsupportedError() const {
-  if (notes_.unsupported.empty())
-    return llvm::Error::success();
-  constexpr size_t kMost = 50;
-  std::string list;
-  for (size_t i = 0; i < std::min(notes_.unsupported.size(), kMost); ++i) {
-    const auto &u = notes_.unsupported[i];
-    list += "\n  " + u.node + " (opset " + std::to_string(model_.opset()) + ") at " +
-            quoted(u.place) + ": " + u.reason;
-  }
-  if (notes_.unsupported.size() > kMost)
-    list += "\n  and " + std::to_string(notes_.unsupported.size() - kMost) + " more";
-  return userError(
-      model_.path() + ": nodes that are not supported: got " +
-          llvm::Twine(notes_.unsupported.size()) + list,
-      "export for training: torch.onnx.export(model.train(), ..., dynamo=False, opset_version=17, "
-      "training=TrainingMode.TRAINING, do_constant_folding=False)");
+  return unsupportedError(model_, notes_);
 }
 
 llvm::Error Importer::setOutputs() {
   bool poisoned = false;
   for (const onnx::ValueInfoProto &output : model_.graph().output()) {
-    if (!needed_.contains(output.name()))
+    if (!needed_.names.contains(output.name()))
       continue;
     b_.setPlace("output " + output.name());
     Value *value = resolve(output.name(), poisoned);
@@ -443,29 +346,13 @@ llvm::Error Importer::finish() {
   return llvm::Error::success();
 }
 
-void Importer::report() {
-  auto counted = [](size_t n, llvm::StringRef one, llvm::StringRef many) {
-    return std::to_string(n) + " " + (n == 1 ? one : many).str();
-  };
-  if (notes_.foldedIfs)
-    notes_.notes.push_back(counted(notes_.foldedIfs, "If node has", "If nodes have") +
-                           " a condition that the shapes decide");
-  size_t idle = notes_.idleDropouts.size();
-  if (!notes_.activeDropouts || !idle)
-    return;
-  notes_.notes.push_back(
-      counted(idle, "Dropout node does", "Dropout nodes do") +
-      " nothing, though others are active in training: " + quoted(notes_.idleDropouts[0]) +
-      (idle > 1 ? ", ..." : "") +
-      " (the exporter lost the dropout of attention: export with attn_implementation=\"eager\")");
-}
-
 llvm::Expected<std::unique_ptr<Graph>> Importer::run() {
   auto choice = chooseLoss(model_, options_);
   if (!choice)
     return choice.takeError();
   loss_ = std::move(*choice);
-  chooseNodes();
+  masked_ = findMaskedLosses(model_.graph());
+  needed_ = findNeededNodes(model_.graph(), loss_.output, masked_);
   for (auto step : {&Importer::readParameters, &Importer::makeInputs})
     if (auto error = (this->*step)())
       return error;
@@ -475,7 +362,7 @@ llvm::Expected<std::unique_ptr<Graph>> Importer::run() {
                       "if sizes do not fit: check --dim and --input-shape; else export the model again");
   if (auto error = finish())
     return error;
-  report();
+  noteWhatWasFound(notes_);
   return std::move(graph_);
 }
 

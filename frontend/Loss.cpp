@@ -49,6 +49,19 @@ llvm::Expected<LossChoice> chooseLoss(const OnnxModel &model, const ImportOption
   return LossChoice{kind, logits};
 }
 
+Value *shiftedLabels(Emitter &b, const ImportOptions &options, Value *labels) {
+  const Type &type = labels->type();
+  b.setPlace("shift_right");
+  if (type.rank() != 2 || type.dtype != DType::I64) {
+    b.fail("decoder_input_ids: got " + toString(type) + ", wanted i64 ids of 2 dims");
+    return nullptr;
+  }
+  Value *start = b.expand(b.integer(options.shiftRight->start), {type.dims[0], 1});
+  Value *known = b.where(b.emit(kEqual, {labels, b.integer(options.ignoreIndex)}),
+                          b.integer(options.shiftRight->pad), labels);
+  return b.concat({start, b.sliceAxis(known, 1, 0, type.dims[1] - 1)}, 1);
+}
+
 Value *makeInput(Emitter &b, llvm::StringRef name, const Type &type) {
   Op *op = b.graph().create(kInput, {}, {{"name", name.str()}}, {type}, nullptr, valueName(name));
   op->place = name.str();

@@ -29,6 +29,9 @@ LossParts crossEntropy(Emitter &b, Value *scores, Value *labels, int64_t ignoreI
 /// Classes from dim 1 to the end, all else flattened: [rows, classes].
 Value *classRows(Emitter &b, Value *scores);
 
+/// `decoder_input_ids` for --shift-right: [start, labels without the last], what is ignored replaced by the padding.
+Value *shiftedLabels(Emitter &b, const ImportOptions &options, Value *labels);
+
 /// An `input` op that a data file must provide.
 Value *makeInput(Emitter &b, llvm::StringRef name, const Type &type);
 

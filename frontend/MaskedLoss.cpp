@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/MaskedLoss.h"
+#include "frontend/Emitter.h"
+#include "llvm/ADT/StringMap.h"
 #include <optional>
 
 namespace shardc {
@@ -52,8 +54,12 @@ struct Finder {
 
 } // namespace
 
-llvm::DenseMap<int, MaskedLoss> findMaskedLosses(const onnx::GraphProto &graph,
-                                                 const llvm::StringMap<int> &producers) {
+llvm::DenseMap<int, MaskedLoss> findMaskedLosses(const onnx::GraphProto &graph) {
+  llvm::StringMap<int> producers; // the node that defines a value
+  for (int i = 0; i < graph.node_size(); ++i)
+    for (const std::string &name : graph.node(i).output())
+      if (!name.empty())
+        producers[name] = i;
   llvm::DenseMap<int, MaskedLoss> found;
   Finder finder{graph, producers};
   for (int i = 0; i < graph.node_size(); ++i) {
@@ -67,6 +73,21 @@ llvm::DenseMap<int, MaskedLoss> findMaskedLosses(const onnx::GraphProto &graph,
       found[i] = {scores->data, labels->data, labels->mask};
   }
   return found;
+}
+
+Value *maskedLabels(Emitter &b, const onnx::NodeProto &node, Value *labels, Value *mask) {
+  if (labels->type().rank() != 1 || mask->type().dims != labels->type().dims ||
+      mask->type().dtype != DType::Bool) {
+    b.fail("rows selected by a condition: got labels " + toString(labels->type()) +
+            " and a condition " + toString(mask->type()) +
+            ", wanted one label and one condition a row");
+    return nullptr;
+  }
+  int64_t ignore = -100;
+  for (const onnx::AttributeProto &attr : node.attribute())
+    if (attr.name() == "ignore_index")
+      ignore = attr.i();
+  return b.where(mask, b.cast(labels, DType::I64), b.integer(ignore));
 }
 
 } // namespace shardc

@@ -5,9 +5,11 @@
 
 #include "onnx/onnx-ml.pb.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace shardc {
+
+class Emitter;
+class Value;
 
 /// A loss of `scores` and `labels` over the rows where `mask` is true: the same as ignoring the
 /// others.
@@ -15,8 +17,10 @@ struct MaskedLoss {
   std::string scores, labels, mask;
 };
 
-/// By the index of the loss node. `producers`: the node that defines a value, by name.
-llvm::DenseMap<int, MaskedLoss> findMaskedLosses(const onnx::GraphProto &graph,
-                                                 const llvm::StringMap<int> &producers);
+/// By the index of the loss node.
+llvm::DenseMap<int, MaskedLoss> findMaskedLosses(const onnx::GraphProto &graph);
+
+/// For loss node `node`: rows that were not selected get the label that it ignores.
+Value *maskedLabels(Emitter &b, const onnx::NodeProto &node, Value *labels, Value *mask);
 
 } // namespace shardc
