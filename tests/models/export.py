@@ -22,6 +22,8 @@ AXES = {"input_ids": ("batch", "src"), "attention_mask": ("batch", "src"), "deco
 FILES = {  # name: exports as (exporter, opset, kind)
     "tiny-t5": [("ts", 17, "logits"), ("ts", 17, "loss"), ("dyn", 23, "loss"), ("ts", 17, "loss-dropout")],
     "tiny-deberta": [("ts", 17, "logits"), ("dyn", 18, "logits")],
+    "tiny-deberta1": [("ts", 17, "logits")],
+    "tiny-modernbert": [("ts", 17, "logits")],
     "tiny-bert-init": [("ts", 17, "logits"), ("ts", 17, "logits-folded"), ("dyn", 18, "logits")],
     "tiny-mlp": [("ts", 17, "logits"), ("ts", 17, "loss"), ("dyn", 18, "logits")],
 }
@@ -84,7 +86,8 @@ def golden_model(name):
     folder = f"{HERE}/{name}"
     os.makedirs(folder, exist_ok=True)
     golden_torch.golden(name, folder)
-    golden_torch.autocast(name, folder)
+    if name != "tiny-deberta1":  # autocast cannot run it: its mask is the lowest float, which bf16 does not have
+        golden_torch.autocast(name, folder)
     for exporter, opset, kind in FILES[name]:
         drop = kind.endswith("dropout")
         export(f"{folder}/{exporter}{opset}-{kind}.onnx", zoo.build(name, 0.1 if drop else 0.0), zoo.MODELS[name][0],

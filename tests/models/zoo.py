@@ -5,8 +5,9 @@ A model has a task, which says what its data looks like: `seq2seq` (input_ids at
 `classify` (one class a row) or `regress` (float rows). All arrays are stacked along dimension 0, step after step.
 """
 import torch
-from transformers import (BertConfig, BertForSequenceClassification, DebertaV2Config,
-                          DebertaV2ForSequenceClassification, T5Config, T5ForConditionalGeneration)
+from transformers import (BertConfig, BertForSequenceClassification, DebertaConfig, DebertaForSequenceClassification,
+                          DebertaV2Config, DebertaV2ForSequenceClassification, ModernBertConfig,
+                          ModernBertForSequenceClassification, T5Config, T5ForConditionalGeneration)
 
 STEPS, BATCH, SRC, TGT = 10, 8, 12, 8
 
@@ -25,6 +26,24 @@ def deberta(dropout=0.0):
                         pooler_hidden_size=24, pooler_dropout=0.0, conv_kernel_size=3, conv_act="gelu",
                         hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout, num_labels=3)
     return DebertaV2ForSequenceClassification(c)
+
+
+def deberta1(dropout=0.0):
+    """The first version: one product for q, k and v, biases of their own, positions that are not normalised."""
+    c = DebertaConfig(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40,
+                      max_position_embeddings=16, type_vocab_size=0, relative_attention=True, max_relative_positions=-1,
+                      pos_att_type=["p2c", "c2p"], position_biased_input=False, initializer_range=0.1,
+                      pooler_hidden_size=24, pooler_dropout=0.0, hidden_dropout_prob=dropout,
+                      attention_probs_dropout_prob=dropout, num_labels=3)
+    return DebertaForSequenceClassification(c)
+
+
+def modernbert(dropout=0.0):
+    """Norms without biases, rotary positions, a sliding window: padded rows see nothing at all."""
+    c = ModernBertConfig(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40,
+                         max_position_embeddings=16, local_attention=4, initializer_range=0.1, pad_token_id=0,
+                         attention_dropout=dropout, mlp_dropout=dropout, embedding_dropout=dropout, num_labels=3)
+    return ModernBertForSequenceClassification(c)
 
 
 def bert(dropout=0.0):
@@ -62,6 +81,8 @@ def moved(model):
 MODELS = {
     "tiny-t5": ("seq2seq", lambda dropout=0.0: moved(t5(dropout))),
     "tiny-deberta": ("classify", lambda dropout=0.0: moved(deberta(dropout))),
+    "tiny-deberta1": ("classify", lambda dropout=0.0: moved(deberta1(dropout))),
+    "tiny-modernbert": ("classify", lambda dropout=0.0: moved(modernbert(dropout))),
     "tiny-bert-init": ("classify", bert),
     "tiny-mlp": ("regress", lambda dropout=0.0: Mlp()),
 }
