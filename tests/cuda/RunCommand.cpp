@@ -4,6 +4,7 @@
 #include "ir/ops/Reference.h"
 #include "runtime/cuda/Kernel.h"
 #include "runtime/host/Fault.h"
+#include "tests/ops/CommandAttr.h"
 #include <cstring>
 #include <random>
 
@@ -13,18 +14,8 @@ namespace {
 plan::Command commandOf(const TestCommand &test) {
   plan::Command command;
   command.set_kernel(test.kernel);
-  for (auto &[name, value] : test.attrs) {
-    plan::Attr &attr = *command.add_attrs();
-    attr.set_name(std::string(name));
-    if (auto *i = std::get_if<int64_t>(&value))
-      attr.set_i(*i);
-    else if (auto *f = std::get_if<double>(&value))
-      attr.set_f(*f);
-    else if (auto *text = std::get_if<std::string>(&value))
-      attr.set_s(*text);
-    else if (auto *ints = std::get_if<Ints>(&value))
-      attr.mutable_ints()->mutable_v()->Assign(ints->begin(), ints->end());
-  }
+  for (auto &[name, value] : test.attrs)
+    addAttr(command, name, value);
   return command;
 }
 

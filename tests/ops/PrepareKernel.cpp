@@ -4,6 +4,7 @@
 #include "ir/ops/Reference.h"
 #include "passes/FusedBody.h"
 #include "passes/Layout.h"
+#include "tests/ops/CommandAttr.h"
 
 namespace shardc::test {
 
@@ -63,23 +64,6 @@ KernelMemory allocate(const Tensor &tensor, uint8_t layouts, unsigned i, bool st
       std::swap(order[rank - 1], order[rank - 2]);
   }
   return KernelMemory(tensor.dtype(), tensor.dims(), order, gap);
-}
-
-void addAttr(plan::Command &command, llvm::StringRef name, const Attr &value) {
-  plan::Attr attr;
-  attr.set_name(name.str());
-  if (auto *i = std::get_if<int64_t>(&value))
-    attr.set_i(*i);
-  else if (auto *f = std::get_if<double>(&value))
-    attr.set_f(*f);
-  else if (auto *s = std::get_if<std::string>(&value))
-    attr.set_s(*s);
-  else if (auto *ints = std::get_if<Ints>(&value)) {
-    attr.mutable_ints();
-    for (int64_t v : *ints)
-      attr.mutable_ints()->add_v(v);
-  }
-  *command.add_attrs() = attr;
 }
 
 /// The command's kernel and attributes; a pointwise op becomes a fused group of one.

@@ -3,6 +3,7 @@
 #include "ir/base/Error.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/Reference.h"
+#include "tests/ops/CommandAttr.h"
 #include "gtest/gtest.h"
 #include <atomic>
 #include <cmath>
@@ -46,17 +47,7 @@ KernelRun::KernelRun(llvm::StringRef kernel) {
 }
 
 KernelRun &KernelRun::attr(llvm::StringRef name, Attr value) {
-  plan::Attr &attr = *command_.add_attrs();
-  attr.set_name(name.str());
-  if (auto *i = std::get_if<int64_t>(&value))
-    attr.set_i(*i);
-  else if (auto *f = std::get_if<double>(&value))
-    attr.set_f(*f);
-  else if (auto *s = std::get_if<std::string>(&value))
-    attr.set_s(*s);
-  else if (auto *ints = std::get_if<Ints>(&value))
-    for (int64_t v : (attr.mutable_ints(), *ints))
-      attr.mutable_ints()->add_v(v);
+  addAttr(command_, name, value);
   return *this;
 }
 
