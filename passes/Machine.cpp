@@ -31,8 +31,7 @@ Machine cpu() {
 /// `--calibrate` measures what a command reaches alone: 740 TFLOP/s in 16 bits, and on two GPUs a link of 204 GB/s and 5.6 us. In a
 /// step a gather also rounds its slice, a reduction shares the link with gathers (25 MB a way take 117 us alone, 145 to 240 in a
 /// step), and both wait for the later rank: 61 us + bytes / 131 GB/s. A collective holds some 8 of 132 multiprocessors.
-/// Floors: what a process of t5-large or deberta-v2-xlarge was seen to take beside its arena. cudaMemGetInfo shows 116 MiB less, which
-/// the driver (nvidia-smi) takes with a context.
+/// Floors: what a process of t5-large or deberta-v2-xlarge was seen to take beside its arena, and 15 MiB.
 Machine h200() {
   return {.name = "h200",
           .flops = 4.5e13,
@@ -44,7 +43,7 @@ Machine h200() {
           .linkLatencyUs = 61,
           .overlapSlowdown = 1.1,
           .memoryBytes = uint64_t(139) << 30,
-          .floorBytes = uint64_t(672) << 20}; // 657 MiB seen, by the driver: context, kernels, libraries, graphs
+          .floorBytes = uint64_t(557) << 20}; // 542 MiB seen: context, kernels, libraries, graphs
 }
 
 std::optional<Machine> builtIn(StringRef name) {
@@ -54,7 +53,7 @@ std::optional<Machine> builtIn(StringRef name) {
   bool bf16 = model.consume_back("-bf16");
   Machine machine = model == "cpu" ? cpu() : h200();
   if (model == "h200x2")
-    machine.floorBytes = uint64_t(1345) << 20; // NCCL's buffers too
+    machine.floorBytes = uint64_t(1245) << 20; // 1229 MiB seen: NCCL's buffers too
   if (model == "h200x8") {
     machine.floorBytes = uint64_t(1536) << 20; // not measured
     machine.linkBandwidth = 3e11; // 350 GB/s without multicast, less what sharing with kernels costs

@@ -116,7 +116,7 @@ unsigned CudaExecutor::compileKernels() {
 llvm::Error CudaExecutor::bindPrograms() {
   const unsigned compiled = compileKernels();
   progress(llvm::Twine(compiled) + " kernels compiled, others were on the disk");
-  Tuner tuner(deviceOptions_.tuning, *device_, options_.communicator);
+  Tuner tuner(deviceOptions_.tuning, *device_, options_.communicator, memory_->largestOfDevice());
   device_->tuneBy(&tuner);
   programs_.reserve(plan_.programs_size());
   for (const plan::Program &program : plan_.programs())

@@ -76,6 +76,14 @@ llvm::Expected<Memory> Memory::create(const plan::Plan &plan, DeviceCommunicator
   return memory;
 }
 
+llvm::MutableArrayRef<char> Memory::largestOfDevice() const {
+  llvm::MutableArrayRef<char> largest;
+  for (const Space &space : spaces_)
+    if (space.onDevice && space.bytes > largest.size())
+      largest = {space.data, size_t(space.bytes)};
+  return largest;
+}
+
 llvm::Error Memory::clear() {
   for (const Space &space : spaces_)
     if (space.onDevice)

@@ -23,6 +23,7 @@ public:
   llvm::Error clear();
 
   llvm::ArrayRef<char *> buffers() const { return buffers_; } ///< by index in the plan
+  llvm::MutableArrayRef<char> largestOfDevice() const;        ///< space
   uint64_t deviceBytes() const { return deviceBytes_; }       ///< of all spaces of the device
 
 private:

@@ -4,14 +4,14 @@
 
 #include "runtime/cuda/Event.h"
 #include "runtime/cuda/LtMatMul.h"
+#include "llvm/ADT/ArrayRef.h"
 
 namespace shardc::cuda {
 
 class ProductTimer {
 public:
-  ProductTimer() = default;
-  ProductTimer(const ProductTimer &) = delete;
-  ~ProductTimer();
+  /// `arena`: memory of the device that the operands may lie in; all of it may be overwritten.
+  explicit ProductTimer(llvm::MutableArrayRef<char> arena) : arena_(arena) {}
   /// Once, before anything else.
   llvm::Error open();
 
@@ -25,10 +25,10 @@ private:
   llvm::Expected<std::vector<double>> timesOf(const LtProduct &product, const Operands &operands, void *workspace,
                                               int count);
 
+  llvm::MutableArrayRef<char> arena_;
   Stream stream_;
   Event begin_, end_;
-  void *sweep_ = nullptr; ///< written to so that nothing else stays in the cache; null: there was no memory left for it
-  uint64_t sweepBytes_ = 0;
+  uint64_t cacheBytes_ = 0;
 };
 
 } // namespace shardc::cuda

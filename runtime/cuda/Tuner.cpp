@@ -58,7 +58,7 @@ llvm::Expected<Tuning> Tuner::decide() {
       continue;
     }
     if (!timer) {
-      timer.emplace();
+      timer.emplace(arena_);
       if (llvm::Error error = timer->open())
         return error;
     }

@@ -16,13 +16,14 @@ namespace shardc::cuda {
 /// file says, times what the file lacks, and adds it to the file; the others are told.
 class Tuner {
 public:
-  /// `path`: the tuning file, "": none, and the library's first answers; `communicator`: null for one rank.
-  Tuner(std::string path, Device &device, Communicator *communicator)
-      : path_(std::move(path)), device_(device), communicator_(communicator) {}
+  /// `path`: the tuning file, "": none, and the library's first answers; `communicator`: null for one rank; `arena`: memory
+  /// that products may lie in.
+  Tuner(std::string path, Device &device, Communicator *communicator, llvm::MutableArrayRef<char> arena = {})
+      : path_(std::move(path)), device_(device), communicator_(communicator), arena_(arena) {}
 
   /// The product stays where it is until `settle`. Small ones are left with the library's first answer. The workspace holds kProductWorkspace bytes.
   void add(LtProduct &product, const Operands &operands, KernelScratch workspace);
-  /// All ranks call it, after the same plan. What the products read and write holds anything afterwards. Errors: of the
+  /// All ranks call it, after the same plan. The arena, and what the products read and write, hold anything afterwards. Errors: of the
   /// device; a rank has failed. Where the file cannot be written, what it lacks stays with the library's first answer: so
   /// every run gives the same bits.
   llvm::Error settle();
@@ -45,6 +46,7 @@ private:
   std::string path_;
   Device &device_;
   Communicator *communicator_;
+  llvm::MutableArrayRef<char> arena_;
   std::vector<Open> products_;
   unsigned timed_ = 0;
 };

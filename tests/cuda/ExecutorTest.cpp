@@ -348,6 +348,11 @@ TEST(CudaExecutor, TakesNoMoreMemory) {
       taken = cuda::takenBeyond(0);
   }
   EXPECT_EQ(cuda::takenBeyond(0), taken);
+
+  constexpr uint64_t kMore = uint64_t(64) << 20;
+  test::DeviceMemory more(nullptr, kMore);
+  EXPECT_EQ(cuda::takenBeyond(0), taken + kMore);
+  EXPECT_EQ(cuda::takenBeyond(kMore), taken);
 }
 
 TEST(CudaExecutor, MemoryIsZeroAtFirstAndKeepsConstants) {

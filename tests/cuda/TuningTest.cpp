@@ -200,6 +200,28 @@ TEST_F(CudaTuning, smallOnesAreNotTimed) {
   EXPECT_TRUE(Tuning::read(folder.path("tuning.txt")).empty());
 }
 
+TEST_F(CudaTuning, theCacheIsSweptBesideTheOperands) {
+  TemporaryFolder folder;
+  constexpr size_t kPart = size_t(2) << 20; // more than any of the matrices
+  const std::string filled(6 * kPart, 'x');
+  DeviceMemory arena(filled.data(), filled.size());
+  auto part = [&](int i) { return static_cast<char *>(arena.data()) + i * kPart; };
+  operands = {part(1), part(4), part(5), part(0)};
+  auto one = product();
+  ASSERT_TRUE(one);
+  cuda::Tuner tuner(folder.path("tuning.txt"), *sharedDevice(), nullptr, {part(0), filled.size()});
+  tuner.add(*one, operands, scratch);
+  ASSERT_EQ(llvm::toString(tuner.settle()), "");
+  std::string after(filled.size(), 0);
+  arena.get(after.data());
+  auto held = [&](size_t begin, size_t end) { return llvm::StringRef(after).slice(begin, end); };
+  const size_t a = kPart, endOfA = a + 2 * kM * kK, b = 4 * kPart, endOfY = 2 * kM * kN;
+  EXPECT_TRUE(held(endOfA, b) == std::string(b - endOfA, 0)) << "the largest part that no operand lies in";
+  EXPECT_TRUE(held(endOfY, a) == std::string(a - endOfY, 'x')) << "another part";
+  for (size_t begin : {size_t(0), a, b, 5 * kPart})
+    EXPECT_TRUE(held(begin, begin + 4096) != std::string(4096, 0)) << begin;
+}
+
 TEST_F(CudaTuning, withoutAFileNothingIsTimed) {
   auto one = product();
   ASSERT_TRUE(one);
