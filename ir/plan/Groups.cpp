@@ -26,6 +26,10 @@ std::string namePattern(StringRef name) {
   return out;
 }
 
+std::string groupName(const plan::Plan &plan, const plan::Buffer &buffer) {
+  return nameInLayer(namePattern(plan.strings(buffer.layer())), namePattern(buffer.name()));
+}
+
 template <typename Key, typename Group> using Grouping = MapVector<Key, Group, std::map<Key, unsigned>>;
 
 /// In order of appearance where bytes are equal.
@@ -41,7 +45,7 @@ std::vector<BufferGroup> groupsOf(const plan::Plan &plan, ArrayRef<uint32_t> buf
   Grouping<std::pair<unsigned, std::string>, BufferGroup> groups;
   for (uint32_t index : buffers) {
     const plan::Buffer &b = plan.buffers(index);
-    std::string name = nameInLayer(namePattern(plan.strings(b.layer())), namePattern(b.name()));
+    std::string name = groupName(plan, b);
     BufferGroup &group = groups[{b.kind(), name}];
     group.kind = b.kind();
     group.name = name;

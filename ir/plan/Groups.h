@@ -10,9 +10,12 @@ namespace shardc {
 /// "encoder.block.*.h": numbers out of a name, so that layers fall together.
 std::string namePattern(llvm::StringRef name);
 
+/// "encoder.block.*.h": what a buffer and those that are alike are called together.
+std::string groupName(const plan::Plan &plan, const plan::Buffer &buffer);
+
 struct BufferGroup {
   plan::BufferKind kind = plan::ACTIVATION;
-  std::string name;                ///< pattern of the full name
+  std::string name;                ///< groupName
   uint64_t bytes = 0, largest = 0; ///< as they are counted
   unsigned count = 0;
 };

@@ -20,7 +20,7 @@ void printBuffers(const plan::Plan &plan, llvm::raw_ostream &os);
 /// lower it, cheapest first.
 void printPeak(const plan::Plan &plan, llvm::raw_ostream &os);
 /// The life of one tensor: where it lies, who writes and reads it, what is before and after it in its place. `name` is a parameter, a
-/// buffer (its number, "%12" in the text form; its name; "layer: name"). Several that are called so: a table of them. An error for a
+/// buffer (its number, "%12" in the text form; its name; "layer: name"; what tables call it and those alike: "block.*: h") or a layer. Several that are called so: a table of them. An error for a
 /// name that is none, with names that are near it.
 llvm::Error printWhy(const plan::Plan &plan, llvm::StringRef name, llvm::raw_ostream &os);
 /// What is different in the second plan: options, peak, bytes by kind and by layer, buffers that came and went.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/base/Error.h"
 #include "ir/base/Tensor.h"
+#include "ir/plan/Groups.h"
 #include "ir/plan/Peak.h"
 #include "ir/plan/Positions.h"
 #include "ir/plan/Report.h"
 #include "ir/plan/Table.h"
 #include "ir/plan/Text.h"
+#include "ir/plan/map/Parts.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <set>
@@ -229,6 +231,25 @@ std::string near(const plan::Plan &plan, StringRef name) {
   return text;
 }
 
+/// Those with the name, else those that tables have under it ("decoder.block.*: matmul_*"), else those of the layer; and which of that they are.
+std::pair<std::vector<uint32_t>, const char *> buffersCalled(const plan::Plan &plan, StringRef name) {
+  std::vector<uint32_t> named, alike, inLayer;
+  map::Parts parts = map::partsOf(plan, livesOf(plan));
+  for (auto [i, b] : enumerate(plan.buffers())) {
+    if (b.name() == name || fullName(plan, b) == name)
+      named.push_back(i);
+    if (groupName(plan, b) == name)
+      alike.push_back(i);
+    if (parts.names[parts.ofBuffer[i]] == name)
+      inLayer.push_back(i);
+  }
+  if (!named.empty())
+    return {named, "are called so"};
+  for (auto *list : {&alike, &inLayer})
+    llvm::stable_sort(*list, [&](uint32_t a, uint32_t b) { return plan.buffers(a).bytes() > plan.buffers(b).bytes(); });
+  return !alike.empty() ? std::pair(alike, "are alike") : std::pair(inLayer, "are of this layer");
+}
+
 } // namespace
 
 Error printWhy(const plan::Plan &plan, StringRef name, raw_ostream &os) {
@@ -249,10 +270,7 @@ Error printWhy(const plan::Plan &plan, StringRef name, raw_ostream &os) {
       why.printParameter(p);
       return Error::success();
     }
-  std::vector<uint32_t> buffers;
-  for (auto [i, b] : enumerate(plan.buffers()))
-    if (b.name() == name || fullName(plan, b) == name)
-      buffers.push_back(i);
+  auto [buffers, how] = buffersCalled(plan, name);
   if (buffers.size() == 1) {
     why.printBuffer(buffers.front());
     return Error::success();
@@ -260,10 +278,10 @@ Error printWhy(const plan::Plan &plan, StringRef name, raw_ostream &os) {
   if (buffers.empty()) {
     std::string others = near(plan, name);
     return userError("--why: nothing is called so: got " + printable(name) +
-                         ", wanted a parameter, or a buffer by name or number",
+                         ", wanted a parameter, a layer, or a buffer by name or number",
                      others.empty() ? "--buffers lists all" : "there are: " + others);
   }
-  os << buffers.size() << " buffers are called so; --why NUMBER tells of one\n";
+  os << buffers.size() << " buffers " << how << "; --why NUMBER tells of one\n";
   why.printList(buffers);
   return Error::success();
 }

@@ -64,6 +64,20 @@ TEST(Why, ListsBuffersOfOneName) {
   expectParts(why(smallPlan(), "y"), {"2 buffers are called so; --why NUMBER tells of one", "[0, 4)", "[5, 7)"});
 }
 
+TEST(Why, ListsWhatTablesNameTogetherAndWhatALayerHas) {
+  plan::Plan plan = smallPlan();
+  plan.mutable_buffers(kY)->set_name("m.block.0.h");
+  plan.mutable_buffers(kSquares)->set_name("m.block.11.h");
+  std::string alike = why(plan, "m.block.*.h");
+  expectParts(alike, {"2 buffers are alike", "m.block.0.h", "m.block.11.h"});
+  plan.add_strings("block.0");
+  plan.mutable_buffers(kY)->set_layer(plan.strings_size() - 1);
+  plan.mutable_buffers(kSquares)->set_layer(plan.strings_size() - 1);
+  expectParts(why(plan, "block.0"), {"2 buffers are of this layer", "block.0.h", "block.0: m.block.11.h"});
+  plan.mutable_buffers(kSquares)->set_name("m.block.0.g");
+  expectParts(why(plan, "block.*.g"), {"buffer 8: block.0.g"}); // one is told of
+}
+
 TEST(Why, ShortensTheListOfAWorkspace) {
   plan::Plan plan = smallPlan();
   for (int i = 0; i < 100; ++i)

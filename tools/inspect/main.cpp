@@ -26,7 +26,7 @@ cl::opt<bool> buffers("buffers", cl::desc("a line for each buffer, largest first
 cl::opt<bool> peak("peak", cl::desc("what lives at the peak, and what would lower it"),
                    cl::cat(category));
 cl::opt<std::string> why("why", cl::value_desc("NAME"),
-                         cl::desc("the life of one tensor: a parameter, or a buffer by name or number"),
+                         cl::desc("the life of one tensor: a parameter, or a buffer by name or number; or what a layer has"),
                          cl::cat(category));
 cl::opt<std::string> diff("diff", cl::value_desc("OTHER.plan"),
                           cl::desc("what is different in the other plan: bytes by kind and layer, buffers that "
