@@ -3,6 +3,7 @@
 // apart.
 #include "frontend/Loss.h"
 #include "frontend/NodeContext.h"
+#include "frontend/TorchMetadata.h"
 
 namespace shardc {
 
@@ -87,6 +88,9 @@ bool LossNode::check() {
             llvm::Twine(scores.dims[1]) + " classes");
     return false;
   }
+  if (llvm::StringRef smoothing = labelSmoothing(n_.proto); !smoothing.empty())
+    b_.fail("label_smoothing: got " + smoothing + " in PyTorch, but a loss without it in the file: the exporter drops it",
+            "write it out: (1 - p) * cross_entropy(y, t) - p * log_softmax(y, -1).mean()");
   return !n_.failed();
 }
 

@@ -54,6 +54,15 @@ std::optional<FxNode> fxNode(const onnx::NodeProto &node) {
   return fx;
 }
 
+// `torch.ops.aten.cross_entropy_loss.default](args = (%y, %t, None, 1, -100, 0.1), kwargs = {})`
+llvm::StringRef labelSmoothing(const onnx::NodeProto &node) {
+  llvm::StringRef text = metadata(node, "pkg.torch.onnx.fx_node").split("aten.cross_entropy_loss.default](args = (").second;
+  llvm::SmallVector<llvm::StringRef, 8> args;
+  text.split(')').first.split(args, ", ");
+  double number;
+  return args.size() >= 6 && !args[5].getAsDouble(number) && number != 0 ? args[5] : "";
+}
+
 std::string modulePath(const onnx::NodeProto &node) {
   // ['', 'm', 'm.encoder', 'linear']: the last one is the FX node itself
   llvm::StringRef scopes = metadata(node, "pkg.torch.onnx.name_scopes");

@@ -47,6 +47,9 @@ struct FxNode {
 };
 std::optional<FxNode> fxNode(const onnx::NodeProto &node);
 
+/// label_smoothing of the loss that the node was in PyTorch, as it was written there; "" where there is none. The exporter drops it.
+llvm::StringRef labelSmoothing(const onnx::NodeProto &node);
+
 /// Dotted path of the module that a node belongs to, from its scopes (dynamo) or its name
 /// "/m/encoder/q/MatMul" (TorchScript); "" where neither tells.
 std::string modulePath(const onnx::NodeProto &node);

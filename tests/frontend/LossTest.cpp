@@ -145,6 +145,23 @@ TEST(Loss, MeansOverTwoLabelsAddUp) {
   EXPECT_EQ(count({-100, -100, -100, -100}, {-100, -100, -100, -100}), 0);
 }
 
+TEST(Loss, SmoothingThatTheExporterDroppedIsRefused) {
+  auto error = [](const std::string &smoothing) {
+    TestModel m = logitsModel();
+    m.ids("labels", {"batch"});
+    onnx::NodeProto *loss = m.node("SoftmaxCrossEntropyLoss", {"logits", "labels"}, {"loss"}, "n/loss");
+    addMetadata(loss->mutable_metadata_props(), "pkg.torch.onnx.fx_node",
+                "%c : [num_users=1] = call_function[target=torch.ops.aten.cross_entropy_loss.default](args = (%y, %labels" + smoothing +
+                    "), kwargs = {})");
+    m.output("loss");
+    return m.errorOf(batch4());
+  };
+  EXPECT_EQ(error(", None, 1, -100, 0.1"),
+            "n/loss: label_smoothing: got 0.1 in PyTorch, but a loss without it in the file: the exporter drops it");
+  EXPECT_EQ(error(", None, 1, -100, 0.0"), "");
+  EXPECT_EQ(error(""), "");
+}
+
 TEST(Loss, LinearStepsAfterTheMeanAreSeenThrough) {
   TestModel m = logitsModel();
   m.weight("half", {}, llvm::ArrayRef<float>(0.5f));
