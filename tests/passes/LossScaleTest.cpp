@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // fp16: an overflow skips one update, halves the scale and changes nothing else, on all ranks alike; else the scale changes no bit.
-#include "ir/graph/Text.h"
-#include "ir/plan/Check.h"
 #include "ir/plan/Scalars.h"
-#include "passes/Pipeline.h"
 #include "runtime/Executor.h"
 #include "runtime/ScalarSlots.h"
 #include "runtime/comm/Local.h"
 #include "runtime/host/Parallel.h"
+#include "tests/passes/CompileText.h"
 #include "tests/passes/SmallModel.h"
 #include <cmath>
 #include <cstring>
@@ -29,17 +27,7 @@ plan::Plan compiled(const Cut &cut) {
   options.ranks = cut.ranks, options.zero = cut.zero, options.accumulate = cut.accumulate;
   options.optimizer = cut.optimizer;
   options.precision = Precision::Fp16;
-  DebugOptions debug;
-  debug.verifyEach = true;
-  auto graph = parseGraph(kSmallModel, "model");
-  auto result = compile(std::move(*graph), {}, options, debug);
-  if (!result) {
-    ADD_FAILURE() << toString(result.takeError());
-    return {};
-  }
-  if (Error error = checkPlan(*result->plan))
-    ADD_FAILURE() << toString(std::move(error));
-  return *result->plan;
+  return compileText(kSmallModel, options);
 }
 
 /// All ranks of a plan, parameters drawn, step by step.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the stages promise, read from plans: bytes a parameter costs, and bytes on the wire.
-#include "ir/graph/Text.h"
 #include "ir/plan/Check.h"
-#include "passes/Pipeline.h"
+#include "tests/passes/CompileText.h"
 #include "tests/passes/SmallModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -20,13 +19,7 @@ plan::Plan compiled(unsigned ranks, unsigned zero, unsigned accumulate, Precisio
   options.zero = zero;
   options.accumulate = accumulate;
   options.precision = precision;
-  auto graph = parseGraph(kSmallModel, "model");
-  auto result = compile(std::move(*graph), {}, options);
-  if (!result) {
-    ADD_FAILURE() << toString(result.takeError());
-    return {};
-  }
-  return *result->plan;
+  return compileText(kSmallModel, options);
 }
 
 template <typename Body> void eachPlan(Body body, Precision precision = Precision::Fp32) {

@@ -4,7 +4,7 @@
 #include "ir/graph/Text.h"
 #include "ir/ops/Reference.h"
 #include "ir/plan/Scalars.h"
-#include "passes/Pipeline.h"
+#include "tests/passes/CompileText.h"
 #include "tests/passes/GroupInterpreter.h"
 #include "tests/passes/SmallModel.h"
 #include "llvm/ADT/StringMap.h"
@@ -25,15 +25,7 @@ plan::Plan compiled(unsigned ranks, unsigned zero, unsigned accumulate, uint64_t
   options.accumulate = accumulate;
   options.bucketBytes = bucketBytes;
   options.precision = Precision::Fp64;
-  DebugOptions debug;
-  debug.verifyEach = true;
-  auto graph = parseGraph(kSmallModel, "model");
-  auto result = compile(std::move(*graph), {}, options, debug);
-  if (!result) {
-    ADD_FAILURE() << toString(result.takeError());
-    return {};
-  }
-  return *result->plan;
+  return compileText(kSmallModel, options);
 }
 
 struct Data {

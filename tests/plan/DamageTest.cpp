@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan whose bytes are damaged, checksum repaired: it is refused, or it runs to its end. Never a
 // signal.
-#include "ir/graph/Text.h"
-#include "passes/Pipeline.h"
 #include "runtime/Executor.h"
+#include "tests/passes/CompileText.h"
 #include "tests/passes/SmallModel.h"
 #include "tests/plan/PlanBytes.h"
 #include "tests/plan/RankPlan.h"
@@ -55,14 +54,6 @@ std::vector<unsigned> damageAll(const plan::Plan &plan, ArrayRef<unsigned> flips
   return fates;
 }
 
-plan::Plan compiledPlan() {
-  auto graph = parseGraph(kSmallModel, "model");
-  EXPECT_TRUE(bool(graph));
-  auto result = compile(std::move(*graph), {}, {});
-  EXPECT_TRUE(bool(result));
-  return *result->plan;
-}
-
 void expectAllKinds(ArrayRef<unsigned> fates) {
   EXPECT_GT(fates[size_t(Fate::Refused)], 0u);
   EXPECT_GT(fates[size_t(Fate::NotBound)], 0u);
@@ -73,7 +64,7 @@ TEST(Damage, OfTheSmallPlan) {
   expectAllKinds(damageAll(smallPlan(), {0x01, 0x02, 0x04, 0x40, 0x80, 0xff}));
 }
 
-TEST(Damage, OfACompiledPlan) { expectAllKinds(damageAll(compiledPlan(), {0x01}, /*every=*/5)); }
+TEST(Damage, OfACompiledPlan) { expectAllKinds(damageAll(compileText(kSmallModel), {0x01}, /*every=*/5)); }
 
 TEST(Damage, OfAPlanForSeveralRanks) {
   std::string good = serializePlan(rankPlan(2, 3, 2));
@@ -92,7 +83,7 @@ TEST(Damage, OfAPlanForSeveralRanks) {
 }
 
 TEST(Damage, OfACompiledPlanInEachBitLong) {
-  expectAllKinds(damageAll(compiledPlan(), {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80}));
+  expectAllKinds(damageAll(compileText(kSmallModel), {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80}));
 }
 
 } // namespace

@@ -129,7 +129,7 @@ Error run() {
 int main(int argc, char **argv) {
   cl::OptionCategory *categories[] = {&category, &written};
   shardc::parseCommandLine(argc, argv,
-                           {.overview = "shardc-inspect: what is in a training plan",
+                           {.overview = "Shows what is in a training plan.",
                             .examples = "shardc-inspect t5.plan\n"
                                         "shardc-inspect t5.plan --peak\n"
                                         "shardc-inspect t5.plan --map t5.html\n"
