@@ -23,20 +23,28 @@ constexpr int64_t lossWorkspace(int64_t rows) { return 16 * rows; }
 constexpr int64_t kAttentionRows = 128, kAttentionBlocks = 132;
 constexpr int64_t attentionChunks(int64_t batch, int64_t heads, int64_t rows, int64_t blocks) {
   const int64_t tiles = heads * ((rows + kAttentionRows - 1) / kAttentionRows), most = tiles ? blocks / tiles : 1;
-  return most < 1 ? 1 : most < batch ? most : batch;
+  const int64_t chunks = most < 1 ? 1 : most < batch ? most : batch;
+  const int64_t each = chunks ? (batch + chunks - 1) / chunks : 1;
+  return (batch + each - 1) / each; // none is empty
 }
 /// Of the gradient of attention: a sum for each row of scores.
 constexpr int64_t attentionSumsWorkspace(int64_t batch, int64_t heads, int64_t queries, int64_t sumBytes) {
   return (batch * heads * queries * sumBytes + 255) / 256 * 256;
 }
-/// With heads of 64 16-bit elements: those where a head is more than a tile, and behind them all gradients of scores if
-/// that of the bias is a sum of them.
-constexpr int64_t attentionTileSums(int64_t batch, int64_t heads, int64_t queries, int64_t keys) {
-  const bool one = queries <= kAttentionRows && keys <= kAttentionRows;
-  return one ? 0 : attentionSumsWorkspace(batch, heads, queries, 4);
+/// With heads of 64 16-bit elements: those where a head is more than a tile, and behind them, if the gradient of the bias
+/// is a sum of gradients of scores, all of these, or of one tile the sum over each chunk of the batches if it is over all.
+constexpr bool attentionOneTile(int64_t queries, int64_t keys) {
+  return queries <= kAttentionRows && keys <= kAttentionRows;
 }
-constexpr int64_t attentionTileWorkspace(int64_t batch, int64_t heads, int64_t queries, int64_t keys, bool biasSum) {
-  return attentionTileSums(batch, heads, queries, keys) + (biasSum ? 2 * batch * heads * queries * keys : 0);
+constexpr int64_t attentionTileSums(int64_t batch, int64_t heads, int64_t queries, int64_t keys) {
+  return attentionOneTile(queries, keys) ? 0 : attentionSumsWorkspace(batch, heads, queries, 4);
+}
+constexpr int64_t attentionTileWorkspace(int64_t batch, int64_t heads, int64_t queries, int64_t keys, bool biasSum,
+                                         bool overBatches) {
+  const int64_t scores = heads * queries * keys;
+  if (biasSum && overBatches && attentionOneTile(queries, keys))
+    return 4 * attentionChunks(batch, heads, queries, kAttentionBlocks) * scores;
+  return attentionTileSums(batch, heads, queries, keys) + (biasSum ? 2 * batch * scores : 0);
 }
 
 /// How the gradients of relative_attention's positions are summed over the batch, with heads of 64 16-bit elements: by parts, in blocks of

@@ -86,18 +86,19 @@ int64_t workspace(const Op &op) {
   AttentionDims d = attentionDims(op, 1);
   const Type &q = op.operand(1)->type();
   const Value *bias = op.attrs.getInt("bias_grad", 0) ? op.operand(6) : nullptr;
-  bool biasSum = false, everyRow = bias;
+  bool biasSum = false, overBatches = false, everyRow = bias;
   if (bias) {
     const Dims &own = bias->type().dims;
     Dims dims(4 - own.size(), 1);
     dims.append(own.begin(), own.end());
     const Dims scores = d.scores();
-    biasSum = dims[0] != scores[0] || dims[1] != scores[1];
+    overBatches = dims[0] != scores[0];
+    biasSum = overBatches || dims[1] != scores[1];
     everyRow = dims[2] == scores[2] && dims[3] == scores[3];
   }
   const bool narrow = byteSize(q.dtype) == 2 && d.depth == d.valueDepth;
   if (narrow && d.depth == 64 && (!bias || everyRow))
-    return attentionTileWorkspace(d.batch, d.heads, d.queries, d.keys, biasSum);
+    return attentionTileWorkspace(d.batch, d.heads, d.queries, d.keys, biasSum, overBatches);
   const int64_t scores = narrow && d.depth == 128 && biasSum && everyRow ? 2 * numElements(d.scores()) : 0;
   return attentionSumsWorkspace(d.batch, d.heads, d.queries, q.dtype == DType::F64 ? 8 : 4) + scores;
 }

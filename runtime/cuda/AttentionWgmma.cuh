@@ -6,6 +6,7 @@
 
 #include "ir/base/Workspace.h"
 #include "runtime/cuda/AttentionMma.cuh"
+#include "runtime/cuda/AttentionWgmmaMask.cuh"
 #include "runtime/cuda/Tma.cuh"
 #include "runtime/cuda/Wgmma.cuh"
 
@@ -69,87 +70,23 @@ __device__ inline void copyBias(char *to, const AttentionWork &w, int b, int h, 
   }
 }
 
-/// Which of the elements that a thread holds of 32 kWords keys the mask hides.
-template <int kWords> class WgMask {
-public:
-  /// Begins to load. Of queries i[0] and i[1] (< queries) and keys from `first` on.
-  __device__ void load(const AttentionWork &w, int b, int h, const int (&i)[2], int first) {
-    any_ = false;
-    if (!w.mask.array.data)
-      return;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const long long *s = w.mask.strides;
-      const unsigned char *row =
-          static_cast<const unsigned char *>(w.mask.array.data) + b * s[0] + h * s[1] + i[half] * s[2];
-      const int key = first + threadIdx.x % 4 * kEach;
-      if (w.maskWide) {
-#pragma unroll
-        for (int c = 0; c < kEach / 16; ++c)
-          raw_[half][c] = key + c * 16 < w.keys ? *reinterpret_cast<const uint4 *>(row + key + c * 16) : kAll;
-      } else {
-        unsigned bits = 0;
-        for (int c = 0; c < kEach; ++c)
-          bits |= unsigned(key + c >= w.keys || row[(key + c) * s[3]] != 0) << c;
-        raw_[half][0].x = bits;
-      }
-    }
+/// One number to shared memory: begun, or done.
+__device__ inline void copyFloat(float *to, const AnyFloats &from, long long i) {
+  if (from.type != ElementType::F32) {
+    *to = load<float>(from, i);
+    return;
   }
-  /// The whole warp calls.
-  __device__ void arrange(const AttentionWork &w) {
-    if (!w.mask.array.data)
-      return;
-    unsigned bits[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      bits[half] = raw_[half][0].x;
-      if (w.maskWide) {
-        bits[half] = 0;
-#pragma unroll
-        for (int c = 0; c < kEach / 16; ++c) {
-          const uint4 bytes = raw_[half][c];
-          bits[half] |= (pack(bytes.x) | pack(bytes.y) << 4 | pack(bytes.z) << 8 | pack(bytes.w) << 12) << 16 * c;
-        }
-      }
-      bits[half] = ~bits[half] & (kEach == 32 ? ~0u : (1u << kEach % 32) - 1);
-    }
-    any_ = __any_sync(0xffffffffu, bits[0] | bits[1]);
-    if (!any_)
-      return;
-    const int lane = threadIdx.x % kWarp;
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-      for (int p = 0; p < kWords; ++p) {
-        unsigned word = __shfl_sync(0xffffffffu, bits[half], lane / 4 * 4 + (kEach == 32 ? p : 2 * p));
-        if (kEach == 16)
-          word |= __shfl_sync(0xffffffffu, bits[half], lane / 4 * 4 + 2 * p + 1) << 16;
-        words_[half][p] = word >> lane % 4 * 2;
-      }
-  }
-  /// Of the warp, anything at all?
-  __device__ bool hidesAny() const { return any_; }
-  /// Requires: hidesAny().
-  __device__ bool hides(int n, int e) const { return words_[e / 2][n / 4] >> (n % 4 * 8 + e % 2) & 1; }
-
-private:
-  static constexpr int kEach = 8 * kWords; ///< keys that a lane loads of a row
-  static constexpr uint4 kAll = {~0u, ~0u, ~0u, ~0u};
-  /// Four bytes to four bits: which are not 0.
-  static __device__ unsigned pack(unsigned x) {
-    x |= x >> 4, x |= x >> 2, x |= x >> 1;
-    return (x & 0x01010101u) * 0x01020408u >> 24 & 15;
-  }
-  bool any_;
-  uint4 raw_[2][kEach / 16];
-  unsigned words_[2][kWords];
-};
+  const uint32_t address = uint32_t(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(static_cast<const float *>(from.data) + i)
+               : "memory");
+}
 
 /// x = scale x + bias, fill where the mask hides, -inf from key `keys` on. `bias`: the tile of the thread's first key,
 /// from the warpgroup's first row on.
-template <typename T, int N>
-__device__ inline void makeScores(float (&x)[N][4], const AttentionWork &w, const char *bias, const WgMask<N / 4> &mask,
-                                  int keys) {
+template <typename T>
+__device__ inline void makeScores(float (&x)[kWgBlocks][4], const AttentionWork &w, const char *bias,
+                                  const WgMask<4> &mask, int keys) {
+  constexpr int N = kWgBlocks;
   const int lane = threadIdx.x % kWarp, row = threadIdx.x / kWarp % 4 * 16 + lane / 4;
   const float scale = float(w.scale);
   if (w.bias.array.data) {
@@ -188,20 +125,31 @@ __device__ inline void makeScores(float (&x)[N][4], const AttentionWork &w, cons
   }
 }
 
-/// 64 rows of a warpgroup, 8 N columns, times `factor` and rounded, to the rows at `to` of a tile from 16 bytes `chunk`
-/// on.
-template <typename T, int N>
-__device__ inline void keepTile(char *to, const float (&x)[N][4], int chunk = 0, float factor = 1) {
+/// The warpgroup's 64 rows of 16 N columns, as the left side of products (packRows), to the rows at `to` of tiles.
+template <int N> __device__ inline void keepPacked(char *to, const uint32_t (&x)[N][4]) {
   const int lane = threadIdx.x % kWarp;
   char *at = to + (threadIdx.x / kWarp % 4 * 16 + lane % 16) * 128;
 #pragma unroll
-  for (int n = 0; n < N; n += 2) {
-    uint32_t u[4];
+  for (int n = 0; n < N; ++n)
+    storeMatrices(at + n / 4 * kWgTile + ((n % 4 * 2 + lane / 16) ^ lane % 8) * 16, x[n][0], x[n][1], x[n][2], x[n][3]);
+}
+/// 16 N columns, rows l / 4 + 8 half times factor[half], rounded, as the left side of products.
+template <typename T, int N>
+__device__ inline void packRows(uint32_t (&to)[N][4], const float (&x)[2 * N][4], const float (&factor)[2]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n)
 #pragma unroll
     for (int m = 0; m < 4; ++m)
-      u[m] = packPair(x[n + m / 2][m % 2 * 2] * factor, x[n + m / 2][m % 2 * 2 + 1] * factor, T());
-    storeMatrices(at + ((chunk + n + lane / 16) ^ lane % 8) * 16, u[0], u[1], u[2], u[3]);
-  }
+      to[n][m] = packPair(x[2 * n + m / 2][m % 2 * 2] * factor[m % 2],
+                          x[2 * n + m / 2][m % 2 * 2 + 1] * factor[m % 2], T());
+}
+
+/// 64 rows of a warpgroup, 8 N columns, rounded, to the rows at `to` of tiles.
+template <typename T, int N> __device__ inline void keepTile(char *to, const float (&x)[N][4]) {
+  const float one[2] = {1, 1};
+  uint32_t packed[N / 2][4];
+  packRows<T>(packed, x, one);
+  keepPacked(to, packed);
 }
 
 /// Over the four lanes that share a row.

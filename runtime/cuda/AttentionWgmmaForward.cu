@@ -3,17 +3,16 @@
 // Probabilities are rounded to 16 bits for their product with v. Two blocks work on a multiprocessor at a time.
 #include "runtime/cuda/AttentionWgmmaSoftmax.cuh"
 #include "runtime/cuda/Enqueue.cuh"
-
 namespace shardc::cuda {
 namespace {
 
-/// In shared memory: q, k, v, out, the barriers, the bias.
-constexpr int kBarriers = 4 * kWgTile, kBias = kBarriers + 1024;
+/// In shared memory: q, k, v, out of two batches, the barriers, the bias.
+constexpr int kBarriers = 5 * kWgTile, kBias = kBarriers + 1024;
 
 template <typename T, bool kDrops>
 __global__ void __launch_bounds__(kWgThreads, 2)
     attendWgmma(const __grid_constant__ AttentionWork w, const __grid_constant__ AttendMaps maps, int chunks) {
-  char *q = alignedShared(), *k = q + kWgTile, *v = k + kWgTile, *result = v + kWgTile;
+  char *q = alignedShared(), *k = q + kWgTile, *v = k + kWgTile, *results = v + kWgTile;
   uint64_t *scoresArrived = reinterpret_cast<uint64_t *>(q + kBarriers), *valuesArrived = scoresArrived + 1;
   const WgWork work(w, chunks);
   const int h = work.head, first = blockIdx.y * kWgRows, group = warpgroup(), lane = threadIdx.x % kWarp;
@@ -21,12 +20,12 @@ __global__ void __launch_bounds__(kWgThreads, 2)
   const int rows[2] = {min(rowOfWarp + lane / 4, w.queries - 1), min(rowOfWarp + lane / 4 + 8, w.queries - 1)};
   char *bias = q + kBias + group * 8192;
   const bool biasStays = w.bias.strides[0] == 0;
-  auto beginScores = [&](int b) { // one thread
-    expectBytes(scoresArrived, 2 * kWgTile);
-    loadTile(q, maps.q, first, h, b, scoresArrived);
-    loadTile(k, maps.k, 0, h, b, scoresArrived);
+  const bool firstWarp = threadIdx.x % kWarpgroup < kWarp, firstThread = threadIdx.x % kWarpgroup == 0;
+  auto beginScores = [&](int b) { // the first thread of each warpgroup
+    expectBytes(scoresArrived, kWgTile);
+    loadTile(group ? k : q, group ? maps.k : maps.q, group ? 0 : first, h, b, scoresArrived);
   };
-  auto beginValues = [&](int b) {
+  auto beginValues = [&](int b) { // one thread
     expectBytes(valuesArrived, kWgTile);
     loadTile(v, maps.v, 0, h, b, valuesArrived);
   };
@@ -34,25 +33,47 @@ __global__ void __launch_bounds__(kWgThreads, 2)
     copyBias<T>(bias, w, b, h, own, 0);
     copyBias<T>(bias + kWgTile, w, b, h, own, 64);
   };
+  const float one[2] = {1, 1};
+  uint32_t packedOut[4][4];
+  // All have used up v of batch b: stores the result, and loads v of the next.
+  auto finish = [&](int b) {
+    char *result = results + (b - work.begin) % 2 * kWgTile;
+    keepPacked(result + group * 8192, packedOut);
+    showToProducts();
+    if (!firstWarp) {
+      pass(3, kWgThreads);
+      return;
+    }
+    meet(3, kWgThreads);
+    if (firstThread && group == 0) {
+      storeTile(maps.out, result, first, h, b);
+      commitStores();
+    }
+    if (firstThread && group == 1 && b + 1 < work.end)
+      beginValues(b + 1);
+    __syncwarp();
+  };
   if (work.begin >= work.end)
     return;
   if (threadIdx.x == 0) {
-    beginArrivals(scoresArrived);
+    beginArrivals(scoresArrived, 2);
     beginArrivals(valuesArrived);
-    beginScores(work.begin);
-    beginValues(work.begin);
   }
-  if (w.bias.array.data) {
+  if (w.bias.array.data)
     beginBias(work.begin);
-    waitForCopies();
-  }
   __syncthreads();
+  if (firstThread) {
+    beginScores(work.begin);
+    if (group == 1)
+      beginValues(work.begin);
+  }
+  waitForCopies();
   for (int b = work.begin; b < work.end; ++b) {
     const int item = b - work.begin;
     WgMask<4> mask;
-    mask.load(w, b, h, rows, 0);
+    mask.begin(w, b, h, 0);
     waitForBytes(scoresArrived, item);
-    float p[kWgBlocks][4];
+    float p[kWgBlocks][4], out[8][4], shift[2], sum[2], factor[2];
     beginProducts();
     {
       const uint64_t left = matrixAt(q + group * 8192), right = matrixAt(k);
@@ -61,20 +82,20 @@ __global__ void __launch_bounds__(kWgThreads, 2)
         multiply<T, false, false>(p, further(left, d * 32), further(right, d * 32), d > 0);
       commitProducts();
     }
+    if (item > 0)
+      finish(b - 1);
+    mask.beginRows(w, b, h, rows, 0);
     mask.arrange(w);
-    if (threadIdx.x == 0)
-      waitForStores(); // of the batch before: behind the barrier, its place is free
     waitForProducts<0>();
     pinned(p);
-    __syncthreads();
-    if (threadIdx.x == 0 && b + 1 < work.end)
+    __syncthreads(); // all have used up q and k
+    if (firstThread && b + 1 < work.end)
       beginScores(b + 1);
     makeScores<T>(p, w, bias, mask, w.keys);
     if (!biasStays && w.bias.array.data && b + 1 < work.end) {
       meet(1 + group, kWarpgroup);
       beginBias(b + 1);
     }
-    float shift[2], sum[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float highest = highestOf(p, half);
@@ -84,9 +105,8 @@ __global__ void __launch_bounds__(kWgThreads, 2)
     if constexpr (kDrops)
       dropSome(p, w, b, h, rows, 0);
     uint32_t packed[kWgBlocks / 2][4];
-    packScores<T>(packed, p);
+    packRows<T>(packed, p, one);
     waitForBytes(valuesArrived, item);
-    float out[8][4];
     beginProducts();
     const uint64_t values = matrixAt(v);
 #pragma unroll
@@ -94,23 +114,14 @@ __global__ void __launch_bounds__(kWgThreads, 2)
       multiply<T, true>(out, packed[j], further(values, j * 2048), j > 0);
     commitProducts();
     waitForCopies();
+    if (threadIdx.x == 0)
+      waitForStores(); // behind the barrier of the next batch, the place of that result is free
     waitForProducts<0>();
     pinned(out);
-    finishRows<T>(result + group * 8192, out, w, b, h, rowOfWarp, shift, sum);
-    showToProducts();
-    if (threadIdx.x >= kWarp) {
-      pass(3, kWgThreads);
-    } else {
-      meet(3, kWgThreads);
-      if (threadIdx.x == 0) {
-        storeTile(maps.out, result, first, h, b);
-        commitStores();
-        if (b + 1 < work.end)
-          beginValues(b + 1);
-      }
-      __syncwarp();
-    }
+    finishSums(factor, w, b, h, rowOfWarp, shift, sum);
+    packRows<T>(packedOut, out, factor);
   }
+  finish(work.end - 1);
   if (threadIdx.x == 0)
     waitForStores();
 }

@@ -49,11 +49,12 @@ __global__ void __launch_bounds__(kWgThreads, 1)
     waitForCopies();
   }
   __syncthreads();
+  const float one[2] = {1, 1};
   float out[8][4], top[2], sum[2];
   for (int item = 0; item < items; ++item) {
     const int b = batchOf(item), tile = item % tiles, firstKey = tile * kWgRows;
     WgMask<4> mask;
-    mask.load(w, b, h, rows, firstKey);
+    mask.begin(w, b, h, firstKey);
     waitForBytes(arrived + item % 2, item / 2);
     float p[kWgBlocks][4];
     beginProducts();
@@ -68,6 +69,7 @@ __global__ void __launch_bounds__(kWgThreads, 1)
       waitForStores();
       begin(item + 1);
     }
+    mask.beginRows(w, b, h, rows, firstKey);
     mask.arrange(w);
     waitForProducts<0>();
     pinned(p);
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(kWgThreads, 1)
     if constexpr (kDrops)
       dropSome(p, w, b, h, rows, firstKey);
     uint32_t packed[kWgBlocks / 2][4];
-    packScores<T>(packed, p);
+    packRows<T>(packed, p, one);
     if (tile) {
 #pragma unroll
       for (int n = 0; n < 8; ++n)
@@ -113,7 +115,11 @@ __global__ void __launch_bounds__(kWgThreads, 1)
     __syncthreads(); // all have used up the tiles
     if (tile + 1 < tiles)
       continue;
-    finishRows<T>(queriesOf(item) + group * 8192, out, w, b, h, rowOfWarp, shift, sum);
+    float factor[2];
+    finishSums(factor, w, b, h, rowOfWarp, shift, sum);
+    uint32_t result[4][4];
+    packRows<T>(result, out, factor);
+    keepPacked(queriesOf(item) + group * 8192, result);
     showToProducts();
     if (threadIdx.x >= kWarp) {
       pass(3, kWgThreads);

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of attention of 16-bit heads of 64 elements by warpgroups: a kernel that goes through tiles of 128
-// queries and 128 keys. Each of its four warpgroups has the scores of 64 queries and 64 keys of a tile; probabilities
-// and the gradient of the scores go through shared memory, from which the products of all of the tile are made.
+// queries and 128 keys. Each of two warpgroups has the scores of 64 queries, from which it makes their dq, and dk and dv
+// of 64 keys, for which probabilities and the gradient of the scores go through shared memory.
 #pragma once
 
-#include "runtime/cuda/AttentionWgmma.cuh"
+#include "runtime/cuda/AttentionWgmmaSoftmax.cuh"
 #include "runtime/cuda/Enqueue.cuh"
 
 namespace shardc::cuda {
 
-constexpr int kGradThreads = 4 * kWarpgroup, kGradBlocks = 8;
-/// Bytes of a stage: q, k, v and dout, in whose places dq, dk and dv are left. Behind the two stages lie p and ds, each
-/// as two tiles of 64 keys; then parts of sums, the barriers, and the bias.
-constexpr int kGradStage = 4 * kWgTile, kGradScores = 2 * kWgTile, kGradParts = 2 * kGradStage + 2 * kGradScores;
-constexpr int kGradBarriers = kGradParts + 2 * kWgRows * 4, kGradBias = kGradBarriers + 1024;
+/// Bytes of a stage: q, k, v and dout. Behind the two stages lie p and ds, each as two tiles of 64 keys, and in the place
+/// of a warpgroup's rows of them its dq, dk and dv when they are done; then, of either stage, lse and the sums of dout
+/// out; the barriers, and the bias.
+constexpr int kGradStage = 4 * kWgTile, kGradScores = 2 * kWgTile, kHalfTile = kWgTile / 2;
+constexpr int kGradRows = 2 * kGradStage + 2 * kGradScores, kGradBarriers = kGradRows + 4 * kWgRows * 4;
+constexpr int kGradBias = kGradRows + 3072;
 
 /// What a kernel makes: all, where a head is one tile: then each probability is computed once, and the sum of dout out
 /// of a row is that of p dp; or dq of 128 queries, or dk and dv of 128 keys.
 enum class Makes { All, Queries, Keys };
+/// What becomes of the gradient of the scores: stored as w.dbias says, or summed over the batches of a chunk.
+enum class Scores { Dropped, Stored, Summed };
 struct GradMaps {
   CUtensorMap q, k, v, dout, dq, dk, dv;
 };
@@ -38,97 +41,153 @@ template <typename T> __device__ inline float rowDelta(const AttentionWork &w, i
   return quadJoin(sum, Plus());
 }
 
-/// Blocks: heads x chunks, tiles of what it makes. kStores: the gradient of the scores is left as w.dbias says. `sums`
-/// has, for many tiles, the sums of dout out [B, H, Sq], which Makes::Queries leaves there.
-template <typename T, Makes kMakes, bool kStores, bool kDrops>
-__global__ void __launch_bounds__(kGradThreads, 1)
+/// Blocks: heads x chunks, tiles of what it makes. `sums` has for Scores::Summed (Makes::All) the sums of each block
+/// [Sq, Sk]; for many tiles the sums of dout out [B, H, Sq], which Makes::Queries leaves there.
+template <typename T, Makes kMakes, Scores kScores, bool kDrops>
+__global__ void __launch_bounds__(kWgThreads, 1)
     gradWgmma(const __grid_constant__ AttentionWork w, const __grid_constant__ GradMaps maps, int chunks, float *sums) {
   constexpr bool kAll = kMakes == Makes::All;
   char *shared = alignedShared(), *weights = shared + 2 * kGradStage, *gradients = weights + kGradScores;
-  float *parts = reinterpret_cast<float *>(shared + kGradParts);
+  float *lseRows = reinterpret_cast<float *>(shared + kGradRows), *sumRows = lseRows + 2 * kWgRows;
   uint64_t *arrived = reinterpret_cast<uint64_t *>(shared + kGradBarriers);
   const WgWork work(w, chunks);
   const int h = work.head, group = warpgroup(), lane = threadIdx.x % kWarp;
-  const int queryHalf = group % 2, keyHalf = group / 2;
-  const int rowOfWarp = queryHalf * 64 + threadIdx.x / kWarp % 4 * 16; // of the tile
+  const int rowOfWarp = group * 64 + threadIdx.x / kWarp % 4 * 16; // of the tile
   const int tiles = kAll ? 1 : ((kMakes == Makes::Queries ? w.keys : w.queries) + kWgRows - 1) / kWgRows;
   const int items = (work.end - work.begin) * tiles, ownTile = kAll ? 0 : blockIdx.y * kWgRows;
   // Of an item: its batch, its first query and its first key; the stage of what stays for the batch.
   auto batchOf = [&](int item) { return work.begin + item / tiles; };
   auto queryOf = [&](int item) { return kMakes == Makes::Keys ? item % tiles * kWgRows : ownTile; };
   auto keyOf = [&](int item) { return kMakes == Makes::Queries ? item % tiles * kWgRows : ownTile; };
+  auto stageOf = [&](int item) { return shared + item % 2 * kGradStage; };
   auto stayingStage = [&](int item) { return shared + item / tiles % 2 * kGradStage; };
-  auto begin = [&](int item) { // one thread
-    const int b = batchOf(item), query = queryOf(item), key = keyOf(item);
-    char *stage = shared + item % 2 * kGradStage, *staying = stayingStage(item);
-    char *queries = kMakes == Makes::Queries ? staying : stage, *keys = kMakes == Makes::Keys ? staying : stage;
-    const bool first = item % tiles == 0;
+  // Four threads load a tile each: q, k, v, dout.
+  const int warp = threadIdx.x / kWarp % 4, tile = lane == 0 && warp < 2 ? group * 2 + warp : 4;
+  auto begin = [&](int item) {
+    if (tile == 4)
+      return;
+    const bool ofQueries = tile == 0 || tile == 3, stays = kMakes == (ofQueries ? Makes::Queries : Makes::Keys);
+    const bool comes = !stays || item % tiles == 0;
     uint64_t *barrier = arrived + item % 2;
-    expectBytes(barrier, (first ? 4 : 2) * kWgTile);
-    if (first || kMakes != Makes::Queries) {
-      loadTile(queries, maps.q, query, h, b, barrier);
-      loadTile(queries + 3 * kWgTile, maps.dout, query, h, b, barrier);
-    }
-    if (first || kMakes != Makes::Keys) {
-      loadTile(keys + kWgTile, maps.k, key, h, b, barrier);
-      loadTile(keys + 2 * kWgTile, maps.v, key, h, b, barrier);
-    }
+    expectBytes(barrier, comes ? kWgTile : 0);
+    if (comes)
+      loadTile((stays ? stayingStage(item) : stageOf(item)) + tile * kWgTile,
+               tile == 0   ? maps.q
+               : tile == 1 ? maps.k
+               : tile == 2 ? maps.v
+                           : maps.dout,
+               ofQueries ? queryOf(item) : keyOf(item), h, batchOf(item), barrier);
   };
-  char *bias = shared + kGradBias + keyHalf * kWgTile + queryHalf * 8192;
+  char *bias = shared + kGradBias + group * kHalfTile;
   auto beginBias = [&](int item) {
-    copyBias<T>(bias, w, batchOf(item), h, queryOf(item) + queryHalf * 64, keyOf(item) + keyHalf * 64);
+    const int b = batchOf(item), first = queryOf(item) + group * 64, key = keyOf(item);
+    copyBias<T>(bias, w, b, h, first, key);
+    copyBias<T>(bias + kWgTile, w, b, h, first, key + 64);
   };
-  const bool biasStays = w.bias.strides[0] == 0 && tiles == 1;
+  const bool biasStays = kScores == Scores::Summed || (w.bias.strides[0] == 0 && tiles == 1);
+  auto rowOf = [&](int item, int half) { return queryOf(item) + rowOfWarp + lane / 4 + 8 * half; };
+  auto rowsOf = [&](int item, int (&rows)[2]) {
+    rows[0] = min(rowOf(item, 0), w.queries - 1), rows[1] = min(rowOf(item, 1), w.queries - 1);
+  };
+  auto sumAt = [&](int b, int row) { return sums + ((long long)(b)*w.heads + h) * w.queries + row; };
+  // A thread copies what belongs to a row.
+  auto beginRows = [&](int item) {
+    const int at = item % 2 * kWgRows + threadIdx.x, row = queryOf(item) + threadIdx.x, b = batchOf(item);
+    if (threadIdx.x >= kWgRows || row >= w.queries)
+      return;
+    copyFloat(lseRows + at, w.lse, b * w.lseBatch + h * w.lseHead + row);
+    if (kMakes == Makes::Keys)
+      copyFloat(sumRows + at, {sums, ElementType::F32}, sumAt(b, row) - sums);
+  };
   if (items <= 0)
     return;
   if (threadIdx.x == 0) {
-    beginArrivals(arrived);
-    beginArrivals(arrived + 1);
-    begin(0);
+    beginArrivals(arrived, 4);
+    beginArrivals(arrived + 1, 4);
   }
-  if (w.bias.array.data) {
+  beginRows(0);
+  if (w.bias.array.data)
     beginBias(0);
-    waitForCopies();
-  }
   __syncthreads();
-  float x[8][4], dq[4][4], delta[2];
+  begin(0);
+  if (items > 1) {
+    begin(1);
+    beginRows(1);
+  }
+  waitForCopies();
+  __syncthreads();
+  float dq[8][4], dk[8][4], dv[8][4], ownDelta[2], total[kScores == Scores::Summed ? kWgBlocks : 1][4] = {};
+  const float scale[2] = {float(w.scale), float(w.scale)}, one[2] = {1, 1};
+  uint32_t dqDone[4][4], dkDone[4][4], dvDone[4][4];
+  // Stores what is done of batch b.
+  auto finish = [&](int b) {
+    char *results = weights + group * kHalfTile;
+    if (kMakes == Makes::Queries) {
+      waitForStores(); // of the batch before
+      meet(1 + group, kWarpgroup);
+    }
+    if (kMakes != Makes::Keys)
+      keepPacked(results, dqDone);
+    if (kMakes != Makes::Queries) {
+      keepPacked(results + kWgTile, dkDone);
+      keepPacked(results + 2 * kWgTile, dvDone);
+    }
+    showToProducts();
+    meet(1 + group, kWarpgroup);
+    const int row = ownTile + group * 64;
+    if (lane == 0) { // a warp each
+      if (warp == 0 && kMakes != Makes::Keys)
+        storeTile(maps.dq, results, row, h, b);
+      if (warp == 1 && kMakes != Makes::Queries)
+        storeTile(maps.dk, results + kWgTile, row, h, b);
+      if (warp == 2 && kMakes != Makes::Queries)
+        storeTile(maps.dv, results + 2 * kWgTile, row, h, b);
+    }
+    commitStores();
+    __syncwarp();
+  };
   for (int item = 0; item < items; ++item) {
-    const int b = batchOf(item), firstKey = keyOf(item) + keyHalf * 64, row = queryOf(item) + rowOfWarp + lane / 4;
-    const bool first = item % tiles == 0, last = item % tiles == tiles - 1;
-    char *stage = shared + item % 2 * kGradStage, *staying = stayingStage(item);
-    const char *queries = kMakes == Makes::Queries ? staying : stage, *keys = kMakes == Makes::Keys ? staying : stage;
-    const bool real[2] = {row < w.queries, row + 8 < w.queries};
-    const int rows[2] = {real[0] ? row : 0, real[1] ? row + 8 : 0};
-    WgMask<2> mask;
-    mask.load(w, b, h, rows, firstKey);
-    float lse[2];
+    const int b = batchOf(item), firstKey = keyOf(item);
+    const bool first = item % tiles == 0;
+    const char *queries = kMakes == Makes::Queries ? stayingStage(item) : stageOf(item);
+    const char *keys = kMakes == Makes::Keys ? stayingStage(item) : stageOf(item);
+    int rows[2];
+    rowsOf(item, rows);
+    WgMask<4> mask;
+    mask.begin(w, b, h, firstKey);
+    waitForBytes(arrived + item % 2, item / 2);
+    float p[kWgBlocks][4], ds[kWgBlocks][4];
+    beginProducts();
+    const uint64_t left = matrixAt(queries + group * kHalfTile), right = matrixAt(keys + kWgTile);
+#pragma unroll
+    for (int d = 0; d < 4; ++d)
+      multiply<T, false, false>(p, further(left, d * 32), further(right, d * 32), d > 0);
+    commitProducts();
+    if (item > 0 && first)
+      finish(b - 1);
+    beginProducts();
+#pragma unroll
+    for (int d = 0; d < 4; ++d)
+      multiply<T, false, false>(ds, further(left, 3 * kWgTile + d * 32), further(right, kWgTile + d * 32), d > 0);
+    commitProducts();
+    float lse[2], delta[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      lse[half] = real[half] ? load<float>(w.lse, b * w.lseBatch + h * w.lseHead + rows[half]) : -INFINITY;
-      float *sum = sums + ((long long)(b)*w.heads + h) * w.queries + rows[half];
+      const int at = item % 2 * kWgRows + rowOfWarp + lane / 4 + 8 * half;
+      const bool real = rowOf(item, half) < w.queries;
+      lse[half] = real ? lseRows[at] : -INFINITY;
       if (kMakes == Makes::Keys)
-        delta[half] = *sum;
-      if (kMakes == Makes::Queries && first) {
-        delta[half] = rowDelta<T>(w, b, h, rows[half]);
-        if (keyHalf == 0 && lane % 4 == 0 && real[half])
-          *sum = delta[half];
+        delta[half] = real ? sumRows[at] : 0.0f;
+      if (kMakes == Makes::Queries) { // of all tiles of the batch
+        if (first) {
+          ownDelta[half] = rowDelta<T>(w, b, h, rows[half]);
+          if (lane % 4 == 0 && real)
+            *sumAt(b, rows[half]) = ownDelta[half];
+        }
+        delta[half] = ownDelta[half];
       }
     }
-    waitForBytes(arrived + item % 2, item / 2);
-    float p[kGradBlocks][4], ds[kGradBlocks][4];
-    beginProducts();
-    {
-      const uint64_t left = matrixAt(queries + queryHalf * 8192), right = matrixAt(keys + kWgTile + keyHalf * 8192);
-#pragma unroll
-      for (int d = 0; d < 4; ++d)
-        multiply<T, false, false>(p, further(left, d * 32), further(right, d * 32), d > 0);
-      commitProducts();
-      const uint64_t leftGrad = further(left, 3 * kWgTile), rightGrad = further(right, kWgTile);
-#pragma unroll
-      for (int d = 0; d < 4; ++d)
-        multiply<T, false, false>(ds, further(leftGrad, d * 32), further(rightGrad, d * 32), d > 0);
-      commitProducts();
-    }
+    mask.beginRows(w, b, h, rows, firstKey);
     mask.arrange(w);
     waitForProducts<1>();
     pinned(p);
@@ -138,29 +197,24 @@ __global__ void __launch_bounds__(kGradThreads, 1)
     const bool equal[2] = {lse[0] < -1e30f && lse[0] != -INFINITY, lse[1] < -1e30f && lse[1] != -INFINITY};
     const bool anyEqual = __any_sync(0xffffffffu, equal[0] || equal[1]);
 #pragma unroll
-    for (int n = 0; n < kGradBlocks; ++n)
+    for (int n = 0; n < kWgBlocks; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         p[n][e] = exp2Fast(fmaf(p[n][e], kLog2E, shift[e / 2]));
     if (anyEqual) { // adding log(n) to the lowest float is lost: all scores of such a row are equal
 #pragma unroll
-      for (int n = 0; n < kGradBlocks; ++n)
+      for (int n = 0; n < kWgBlocks; ++n)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           if (equal[e / 2])
             p[n][e] = firstKey + n * 8 + lane % 4 * 2 + e % 2 < w.keys ? 1.0f / w.keys : 0.0f;
-    }
-    // By now the stores of the items before have read what is loaded over.
-    if (threadIdx.x == 0 && item + 1 < items) {
-      waitForStores();
-      begin(item + 1);
     }
     waitForProducts<0>();
     pinned(ds);
     if constexpr (kDrops) {
       const ScoreEffects effects(w, b, h);
 #pragma unroll
-      for (int n = 0; n < kGradBlocks; ++n) {
+      for (int n = 0; n < kWgBlocks; ++n) {
         float2 keep[2];
         effects.keepPairs(keep, rows, firstKey + n * 8 + lane % 4 * 2);
 #pragma unroll
@@ -177,27 +231,17 @@ __global__ void __launch_bounds__(kGradThreads, 1)
       float other[2] = {0, 0}; // two chains each
       delta[0] = delta[1] = 0;
 #pragma unroll
-      for (int n = 0; n < kGradBlocks; ++n)
+      for (int n = 0; n < kWgBlocks; ++n)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           delta[half] = fmaf(probability(p[n][2 * half]), ds[n][2 * half], delta[half]);
           other[half] = fmaf(probability(p[n][2 * half + 1]), ds[n][2 * half + 1], other[half]);
         }
-        // The other half of the keys has its part of the sums.
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        delta[half] = quadJoin(delta[half] + other[half], Plus());
-        if (lane % 4 == 0)
-          parts[keyHalf * kWgRows + rowOfWarp + lane / 4 + 8 * half] = delta[half];
-      }
-      meet(1 + queryHalf, 2 * kWarpgroup);
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        delta[half] = parts[rowOfWarp + lane / 4 + 8 * half] + parts[kWgRows + rowOfWarp + lane / 4 + 8 * half];
+      delta[0] = quadJoin(delta[0] + other[0], Plus()), delta[1] = quadJoin(delta[1] + other[1], Plus());
     }
     const float kept = float(1 / (1 - w.dropout));
 #pragma unroll
-    for (int n = 0; n < kGradBlocks; ++n)
+    for (int n = 0; n < kWgBlocks; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         ds[n][e] = probability(p[n][e]) * (ds[n][e] - delta[e / 2]);
@@ -208,7 +252,7 @@ __global__ void __launch_bounds__(kGradThreads, 1)
     const bool hides = mask.hidesAny() && (anyEqual || w.fill > -1e30);
     auto hide = [&] {
 #pragma unroll
-      for (int n = 0; n < kGradBlocks; ++n)
+      for (int n = 0; n < kWgBlocks; ++n)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           if (mask.hides(n, e))
@@ -216,85 +260,103 @@ __global__ void __launch_bounds__(kGradThreads, 1)
     };
     if (hides && !w.maskAdds)
       hide();
-    const int place = keyHalf * kWgTile + queryHalf * 8192;
-    if (kMakes != Makes::Queries)
-      keepTile<T>(weights + place, p);
-    keepTile<T>(gradients + place, ds);
-    if (kStores && hides && w.maskAdds)
+    uint32_t packed[kWgBlocks / 2][4];
+    if constexpr (kMakes != Makes::Queries) {
+      waitForStores(); // results have left their place
+      meet(1 + group, kWarpgroup);
+      packRows<T>(packed, p, one);
+      keepPacked(weights + group * kHalfTile, packed);
+    }
+    packRows<T>(packed, ds, one);
+    if constexpr (kMakes != Makes::Queries) {
+      keepPacked(gradients + group * kHalfTile, packed);
+      showToProducts();
+    }
+    if (kScores != Scores::Dropped && hides && w.maskAdds)
       hide();
-    if constexpr (kStores) {
+    if constexpr (kScores == Scores::Summed) {
+#pragma unroll
+      for (int n = 0; n < kWgBlocks; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          total[n][e] += ds[n][e];
+    } else if constexpr (kScores == Scores::Stored) {
       const long long *s = w.dbias.strides;
-      const float one[2] = {1, 1};
-      const int top = row - lane / 4;
+      const int top = queryOf(item) + rowOfWarp;
       T *to = static_cast<T *>(w.dbias.array.data) + b * s[0] + h * s[1] + top * s[2] + firstKey;
       storeWide(to, s[2], w.queries - top, ds, one, w.keys - firstKey);
     }
-    showToProducts();
-    __syncthreads();
-    beginProducts();
-    if constexpr (kMakes != Makes::Queries) {
-      // dv of either half of the keys, dk of either: one for each warpgroup.
-      const uint64_t left = matrixAt(weights + group * kWgTile);
-      const uint64_t right = matrixAt(queries + (group < 2 ? 3 * kWgTile : 0));
-#pragma unroll
-      for (int i = 0; i < kWgRows / 16; ++i)
-        multiply<T, true, true>(x, further(left, i * 2048), further(right, i * 2048), i > 0 || !first);
-    }
     if constexpr (kMakes != Makes::Keys) {
-      // Of dq, a half of the queries and of the elements.
-      const uint64_t left = matrixAt(gradients + queryHalf * 8192), right = matrixAt(keys + kWgTile + keyHalf * 64);
+      beginProducts();
 #pragma unroll
       for (int j = 0; j < kWgRows / 16; ++j)
-        multiply<T, false, true>(dq, further(left, j / 4 * kWgTile + j % 4 * 32), further(right, j * 2048),
-                                 j > 0 || !first);
+        multiply<T, true>(dq, packed[j], further(right, j * 2048), j > 0 || !first);
+      commitProducts();
     }
-    commitProducts();
+    if constexpr (kMakes != Makes::Queries) {
+      __syncthreads();
+      beginProducts();
+      const uint64_t scores = matrixAt(weights + group * kWgTile), operands = matrixAt(queries);
+#pragma unroll
+      for (int i = 0; i < kWgRows / 16; ++i)
+        multiply<T, true, true>(dv, further(scores, i * 2048), further(operands, 3 * kWgTile + i * 2048),
+                                i > 0 || !first);
+#pragma unroll
+      for (int i = 0; i < kWgRows / 16; ++i)
+        multiply<T, true, true>(dk, further(scores, kGradScores + i * 2048), further(operands, i * 2048),
+                                i > 0 || !first);
+      commitProducts();
+    }
     if (!biasStays && w.bias.array.data && item + 1 < items) {
-      beginBias(item + 1); // all have used up the one before
+      meet(1 + group, kWarpgroup);
+      beginBias(item + 1);
     }
     waitForProducts<0>();
     if (kMakes != Makes::Queries)
-      pinned(x);
+      pinned(dk), pinned(dv);
     if (kMakes != Makes::Keys)
       pinned(dq);
     waitForCopies();
     __syncthreads(); // all have used up the stage and the scores
-    if (!last)
-      continue;
-    const float scale = float(w.scale);
-    if (kMakes != Makes::Queries)
-      keepTile<T>(staying + (group < 2 ? 2 : 1) * kWgTile + group % 2 * 8192, x, 0, group < 2 ? 1.0f : scale);
-    if (kMakes != Makes::Keys)
-      keepTile<T>(staying + queryHalf * 8192, dq, keyHalf * 4, scale);
-    showToProducts();
-    if (threadIdx.x >= kWarp) {
-      pass(3, kGradThreads);
-      continue;
+    if (item + 2 < items) {
+      begin(item + 2);
+      beginRows(item + 2);
     }
-    meet(3, kGradThreads);
-    if (threadIdx.x == 0) {
+    if (item % tiles == tiles - 1) {
       if (kMakes != Makes::Keys)
-        storeTile(maps.dq, staying, ownTile, h, b);
+        packRows<T>(dqDone, dq, scale);
       if (kMakes != Makes::Queries) {
-        storeTile(maps.dk, staying + kWgTile, ownTile, h, b);
-        storeTile(maps.dv, staying + 2 * kWgTile, ownTile, h, b);
+        packRows<T>(dkDone, dk, scale);
+        packRows<T>(dvDone, dv, one);
       }
-      commitStores();
     }
-    __syncwarp();
   }
-  if (threadIdx.x == 0)
-    waitForStores();
+  finish(batchOf(items - 1));
+  if constexpr (kScores == Scores::Summed) {
+    float *to = sums + (long long)(blockIdx.x) * w.queries * w.keys;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int i = rowOfWarp + lane / 4 + 8 * half;
+#pragma unroll
+      for (int n = 0; n < kWgBlocks; ++n) {
+        const int j = n * 8 + lane % 4 * 2;
+        if (i < w.queries && j < w.keys)
+          *reinterpret_cast<float2 *>(to + i * w.keys + j) = make_float2(total[n][2 * half], total[n][2 * half + 1]);
+      }
+    }
+  }
+  waitForStores();
 }
 
 inline cudaError_t describe(GradMaps &maps, const AttentionWork &w) {
   cudaError_t code = cudaSuccess;
-  auto one = [&](CUtensorMap &map, const HeadsView &view, int rows) {
+  auto one = [&](CUtensorMap &map, const HeadsView &view, int rows, int tile) {
     if (code == cudaSuccess)
-      code = describeRows(map, w, view, rows, kWgRows);
+      code = describeRows(map, w, view, rows, tile);
   };
-  one(maps.q, w.q, w.queries), one(maps.k, w.k, w.keys), one(maps.v, w.v, w.keys), one(maps.dout, w.dout, w.queries);
-  one(maps.dq, w.dq, w.queries), one(maps.dk, w.dk, w.keys), one(maps.dv, w.dv, w.keys);
+  one(maps.q, w.q, w.queries, kWgRows), one(maps.dout, w.dout, w.queries, kWgRows);
+  one(maps.k, w.k, w.keys, kWgRows), one(maps.v, w.v, w.keys, kWgRows);
+  one(maps.dq, w.dq, w.queries, 64), one(maps.dk, w.dk, w.keys, 64), one(maps.dv, w.dv, w.keys, 64);
   return code;
 }
 

@@ -53,32 +53,17 @@ __device__ inline void dropSome(float (&p)[kWgBlocks][4], const AttentionWork &w
   }
 }
 
-/// Rounded, as the left side of a product.
-template <typename T>
-__device__ inline void packScores(uint32_t (&to)[kWgBlocks / 2][4], const float (&p)[kWgBlocks][4]) {
-#pragma unroll
-  for (int n = 0; n < kWgBlocks; n += 2)
-#pragma unroll
-    for (int m = 0; m < 4; ++m)
-      to[n / 2][m] = packPair(p[n + m / 2][m % 2 * 2], p[n + m / 2][m % 2 * 2 + 1], T());
-}
-
-/// out / sum, rounded, to the warpgroup's rows at `to` of a tile; lse of the warp's rows.
-template <typename T>
-__device__ inline void finishRows(char *to, float (&out)[8][4], const AttentionWork &w, int b, int h, int rowOfWarp,
+/// lse of the warp's rows, from `first` on, and what their results are multiplied by.
+__device__ inline void finishSums(float (&factor)[2], const AttentionWork &w, int b, int h, int first,
                                   const float (&shift)[2], const float (&sum)[2]) {
   const int lane = threadIdx.x % kWarp;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int i = rowOfWarp + lane / 4 + 8 * half;
-    const float factor = sum[half] == 0 ? 0.0f : 1 / sum[half];
+    const int i = first + lane / 4 + 8 * half;
+    factor[half] = sum[half] == 0 ? 0.0f : 1 / sum[half];
     if (lane % 4 == 0 && i < w.queries)
       store(w.lse, b * w.lseBatch + h * w.lseHead + i, shift[half] + logf(sum[half]));
-#pragma unroll
-    for (int n = 0; n < 8; ++n)
-      out[n][2 * half] *= factor, out[n][2 * half + 1] *= factor;
   }
-  keepTile<T>(to, out);
 }
 
 } // namespace shardc::cuda

@@ -118,7 +118,8 @@ template <typename T, bool kDrops> __global__ void __launch_bounds__(kThreads, 1
     const int row = step.row + share.own + lane / 4, firstKey = step.partner + half;
     const int queries[2] = {min(row, w.queries - 1), min(row + 8, w.queries - 1)};
     WgMask<2> mask;
-    mask.load(w, step.b, step.h, queries, firstKey);
+    mask.begin(w, step.b, step.h, firstKey);
+    mask.beginRows(w, step.b, step.h, queries, firstKey);
     waitForCopies();
     showToProducts();
     __syncthreads(); // this tile is there, and the one before is used up

@@ -82,7 +82,8 @@ __global__ void __launch_bounds__(kThreads, 1) gradScores(RelativeWork work, Gra
     const bool real[2] = {row < w.queries, row + 8 < w.queries};
     const int rows[2] = {real[0] ? row : 0, real[1] ? row + 8 : 0};
     WgMask<2> mask;
-    mask.load(w, step.b, step.h, rows, firstKey);
+    mask.begin(w, step.b, step.h, firstKey);
+    mask.beginRows(w, step.b, step.h, rows, firstKey);
     auto shiftOf = [&](int side) {
       return RowShift(load<float>(w.lse, step.b * w.lseBatch + step.h * w.lseHead + rows[side]), w.keys,
                       real[side]);

@@ -37,10 +37,10 @@ inline cudaError_t describeRows(CUtensorMap &map, const AttentionWork &w, const 
 
 __device__ inline uint32_t sharedAddress(const void *at) { return uint32_t(__cvta_generic_to_shared(at)); }
 
-/// A barrier in shared memory that one thread arrives at, with bytes to come. One thread calls; a block barrier
+/// A barrier in shared memory that `threads` threads arrive at, with bytes to come. One thread calls; a block barrier
 /// follows.
-__device__ inline void beginArrivals(uint64_t *barrier) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(sharedAddress(barrier)) : "memory");
+__device__ inline void beginArrivals(uint64_t *barrier, int threads = 1) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(sharedAddress(barrier)), "r"(threads) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 __device__ inline void expectBytes(uint64_t *barrier, int bytes) {

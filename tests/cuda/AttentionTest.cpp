@@ -44,6 +44,11 @@ const AttentionCase kCases[] = {
     {"AddedMask", 2, 70, 72, 2, 64, {1, 2, 70, 72}, {2, 1, 70, 72}, 0, false, false, true},
     {"AddedMaskManyTiles", 2, 140, 72, 2, 64, {1, 2, 140, 72}, {2, 1, 140, 72}, 0, false, false, true},
     {"AddedMaskOtherDepth", 2, 30, 40, 2, 24, {1, 2, 30, 40}, {2, 1, 30, 40}, 0, false, false, true},
+    // So many heads that a block goes through several batches.
+    {"ManyHeads", 5, 20, 24, 96, 64, {1, 96, 20, 24}, {5, 1, 1, 24}},
+    {"ManyHeadsDropped", 5, 20, 24, 96, 64, {20, 24}, {}, 0.1},
+    {"ManyHeadsFullBias", 5, 20, 24, 96, 64, {5, 96, 20, 24}},
+    {"ManyHeadsManyTiles", 3, 136, 144, 67, 64, {1, 67, 136, 144}},
     {"OtherDepth", 2, 30, 40, 2, 24, {1, 2, 30, 40}, {2, 1, 1, 40}},
 };
 

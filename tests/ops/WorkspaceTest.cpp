@@ -16,3 +16,14 @@ TEST(Workspace, RelativeAttentionGrad) {
   EXPECT_EQ(relativeScoresWorkspace(1, 2, 200, 5), (2 * 200 * 8 * 2 + 255) / 256 * 256);
   EXPECT_EQ(relativeParts(1, 2, 200, 5).diagonals, 2);
 }
+
+// t5-large at batch 64: 16 heads of 8 chunks fill the device.
+TEST(Workspace, AttentionGrad) {
+  EXPECT_EQ(attentionChunks(64, 16, 128, 132), 8);
+  EXPECT_EQ(attentionChunks(9, 16, 128, 132), 5); // of two batches each: eight would leave some empty
+  EXPECT_EQ(attentionChunks(1, 200, 128, 132), 1);
+  EXPECT_EQ(attentionTileWorkspace(64, 16, 128, 128, true, true), 8 * 16 * 128 * 128 * 4);
+  EXPECT_EQ(attentionTileWorkspace(64, 16, 128, 128, true, false), 64 * 16 * 128 * 128 * 2);
+  EXPECT_EQ(attentionTileWorkspace(64, 16, 128, 128, false, false), 0);
+  EXPECT_EQ(attentionTileWorkspace(2, 16, 200, 128, true, true), 2 * 16 * 200 * (4 + 128 * 2));
+}
