@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ir/base/Error.h"
 #include "ir/graph/Builder.h"
 #include "passes/Passes.h"
 #include "passes/precision/LossScale.h"
@@ -118,6 +119,8 @@ private:
 llvm::Error insertOptimizer(Graph &graph, const CompileOptions &options) {
   if (llvm::Error error = requireBuckets(graph))
     return error;
+  if (llvm::none_of(graph.parameters, [](const Parameter &p) { return p.trainable; }))
+    return userError("nothing to train: got " + llvm::Twine(graph.parameters.size()) + " parameters, none of them trained");
   Update(graph, options).run();
   graph.level = Level::Sharded;
   graph.attrs.set("optimizer", toString(options.optimizer).str());
