@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Machine.h"
 #include "ir/base/Error.h"
+#include "ir/base/File.h"
 #include "ir/base/Json.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
 
 using namespace llvm;
@@ -158,6 +158,8 @@ double Machine::collectiveMicroseconds(double wireBytes, DType dtype) const {
   return linkLatencyUs + 1e6 * wireBytes / linkBandwidth;
 }
 
+constexpr uint64_t kMostBytes = 1 << 20; ///< of a machine's file
+
 std::string builtInMachines() { return join(ArrayRef(kBuiltIn), ", "); }
 
 Expected<Machine> loadMachine(StringRef nameOrFile) {
@@ -166,9 +168,9 @@ Expected<Machine> loadMachine(StringRef nameOrFile) {
   if (!nameOrFile.contains('/') && !nameOrFile.ends_with(".json"))
     return userError("--machine: no such machine: got '" + nameOrFile + "'",
                      "built in: " + builtInMachines() + "; or a JSON file");
-  auto buffer = MemoryBuffer::getFile(nameOrFile);
+  auto buffer = readFile(nameOrFile, kMostBytes);
   if (!buffer)
-    return userError(nameOrFile + ": cannot be read: " + buffer.getError().message());
+    return buffer.takeError();
   Expected<json::Object> object = parseJsonObject((*buffer)->getBuffer());
   if (!object)
     return userError(nameOrFile + ": " + toString(object.takeError()));

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/base/File.h"
 #include "ir/base/Error.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <fcntl.h>
 #include <unistd.h>
@@ -82,6 +85,36 @@ Error writeFileAtomically(StringRef path, function_ref<Error(raw_ostream &)> wri
   StringRef folder = sys::path::parent_path(target);
   syncFolder(folder.empty() ? "." : folder);
   return Error::success();
+}
+
+Expected<std::unique_ptr<MemoryBuffer>> readFile(StringRef path, uint64_t mostBytes) {
+  constexpr size_t kChunk = 1 << 16;
+  constexpr uint64_t kMostOfDevice = 1 << 20;
+  auto cannotRead = [&](std::error_code reason) { return userError(path + ": cannot be read: " + reason.message()); };
+  int fd = STDIN_FILENO;
+  if (path != "-")
+    if (std::error_code reason = sys::fs::openFileForRead(path, fd))
+      return cannotRead(reason);
+  auto close = make_scope_exit([&] { fd != STDIN_FILENO && ::close(fd); });
+  SmallVector<char, 0> bytes;
+  sys::fs::file_status status;
+  if (std::error_code reason = sys::fs::status(fd, status))
+    return cannotRead(reason);
+  if (status.type() == sys::fs::file_type::character_file) // /dev/zero has no end
+    mostBytes = std::min(mostBytes, kMostOfDevice);
+  if (status.type() == sys::fs::file_type::regular_file)
+    bytes.reserve(std::min(status.getSize(), mostBytes) + kChunk + 1);
+  while (bytes.size() <= mostBytes) {
+    const size_t before = bytes.size();
+    bytes.resize_for_overwrite(before + kChunk);
+    ssize_t got = sys::RetryAfterSignal(-1, ::read, fd, bytes.data() + before, kChunk);
+    if (got < 0)
+      return cannotRead(std::error_code(errno, std::generic_category()));
+    bytes.resize(before + size_t(got));
+    if (got == 0)
+      return std::make_unique<SmallVectorMemoryBuffer>(std::move(bytes), path);
+  }
+  return userError(path + ": too large: wanted at most " + Twine(mostBytes) + " bytes");
 }
 
 } // namespace shardc

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are there in full or not at all.
+// Files that are written in full or not at all, and read whole.
 #pragma once
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 namespace llvm {
 class raw_ostream;
@@ -19,5 +20,9 @@ namespace shardc {
 /// `write`, and `PATH: cannot be written: REASON`.
 llvm::Error writeFileAtomically(llvm::StringRef path,
                                 llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
+
+/// What a file or pipe holds (a device: 1 MiB at most), "-": the standard input; with a null behind it. Read, not mapped: a file that shrinks meanwhile would end us
+/// by a signal. Errors: `PATH: cannot be read: REASON`, or `PATH: too large: ...`.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(llvm::StringRef path, uint64_t mostBytes);
 
 } // namespace shardc

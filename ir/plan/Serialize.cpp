@@ -5,7 +5,6 @@
 #include "ir/plan/Plan.h"
 #include "ir/plan/Text.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 #include <google/protobuf/io/coded_stream.h>
@@ -103,11 +102,9 @@ Expected<plan::Plan> parsePlan(StringRef bytes, StringRef place) {
 }
 
 Expected<plan::Plan> readPlan(StringRef path) {
-  // Read, not mapped: a file that shrinks while it is used would end us by a signal.
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false,
-                                      /*IsVolatile=*/true);
+  auto buffer = readFile(path, kMaxFileBytes);
   if (!buffer)
-    return userError(path + ": cannot be read: " + buffer.getError().message());
+    return buffer.takeError();
   return parsePlan((*buffer)->getBuffer(), path);
 }
 

@@ -4,7 +4,6 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/cuda/Executor.h"
@@ -35,8 +34,12 @@ Tuning Tuning::parse(llvm::StringRef text) {
 }
 
 Tuning Tuning::read(llvm::StringRef path) {
-  auto file = llvm::MemoryBuffer::getFile(path);
-  return file ? parse((*file)->getBuffer()) : Tuning();
+  constexpr uint64_t kMostBytes = 1 << 28;
+  auto file = readFile(path, kMostBytes);
+  if (file)
+    return parse((*file)->getBuffer());
+  llvm::consumeError(file.takeError());
+  return Tuning();
 }
 
 std::string Tuning::text() const {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 using namespace llvm;
 
@@ -104,6 +105,35 @@ TEST_F(FileTest, DiskFullHalfWay) {
                 ": cannot be written: File too large\nhint: choose a path that you may write to");
   EXPECT_EQ(read("a"), "old");
   EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(FileTest, IsReadWhole) {
+  auto readOf = [&](StringRef path, uint64_t most) {
+    auto buffer = readFile(path, most);
+    return buffer ? (*buffer)->getBuffer().str() : "error: " + toString(buffer.takeError());
+  };
+  for (size_t size : {size_t(0), size_t(5), size_t(1) << 16, (size_t(1) << 16) + 1, size_t(1) << 20}) {
+    std::string text(size, 'x');
+    ASSERT_FALSE(bool(write(at("a"), text)));
+    EXPECT_EQ(readOf(at("a"), size), text);
+    if (size) {
+      EXPECT_EQ(readOf(at("a"), size - 1), "error: " + at("a") + ": too large: wanted at most " + std::to_string(size - 1) + " bytes");
+    }
+    EXPECT_EQ(*cantFail(readFile(at("a"), size))->getBufferEnd(), '\0');
+  }
+  EXPECT_EQ(readOf(at("none"), 9), "error: " + at("none") + ": cannot be read: No such file or directory");
+  EXPECT_EQ(readOf(folder_, 9), ("error: " + folder_ + ": cannot be read: Is a directory").str());
+  EXPECT_EQ(readOf("/dev/null", 9), "");
+  EXPECT_EQ(readOf("/dev/zero", uint64_t(1) << 40), "error: /dev/zero: too large: wanted at most 1048576 bytes");
+}
+
+TEST_F(FileTest, PipesAreReadToTheirEnd) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "some bytes", 10), 10);
+  close(ends[1]);
+  EXPECT_EQ(cantFail(readFile("/dev/fd/" + std::to_string(ends[0]), 10))->getBuffer(), "some bytes");
+  close(ends[0]);
 }
 
 } // namespace

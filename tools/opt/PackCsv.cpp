@@ -9,7 +9,6 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
 
@@ -148,12 +147,14 @@ void write(raw_ostream &os, const Problem &problem, ArrayRef<uint64_t> offsets) 
     os << id << "," << item.first << "," << item.last << "," << item.bytes << "," << offset << "\n";
 }
 
+constexpr uint64_t kMostFileBytes = uint64_t(1) << 30;
+
 } // namespace
 
 Error packCsv(StringRef path, std::optional<uint64_t> capacity, StringRef outputPath) {
-  auto buffer = MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  auto buffer = readFile(path, kMostFileBytes);
   if (!buffer)
-    return userError(path + ": cannot be read: " + buffer.getError().message());
+    return buffer.takeError();
   Problem problem;
   if (Error error = Reader(path, problem).read((*buffer)->getBuffer()))
     return error;

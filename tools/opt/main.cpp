@@ -7,7 +7,6 @@
 #include "ir/graph/Text.h"
 #include "ir/graph/Verify.h"
 #include "ir/ops/OpDef.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Pipeline.h"
 #include "tools/common/CommandLine.h"
@@ -43,6 +42,8 @@ Error runPack() {
   return packCsv(packPath, most, outputPath.getNumOccurrences() ? StringRef(outputPath) : "");
 }
 
+constexpr uint64_t kMostBytes = uint64_t(1) << 30; ///< of IR, with its constants
+
 Expected<std::unique_ptr<Graph>> load() {
   if (StringRef(inputPath).ends_with(".onnx")) {
     ImportOptions options;
@@ -53,9 +54,9 @@ Expected<std::unique_ptr<Graph>> load() {
       return model.takeError();
     return importOnnx(**model, options);
   }
-  auto buffer = MemoryBuffer::getFileOrSTDIN(inputPath, /*IsText=*/true);
+  auto buffer = readFile(inputPath, kMostBytes);
   if (!buffer)
-    return userError(inputPath + ": cannot be read: " + buffer.getError().message());
+    return buffer.takeError();
   return parseGraph((*buffer)->getBuffer(), inputPath);
 }
 
