@@ -5,7 +5,6 @@
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Numbers.cuh"
 #include "runtime/cuda/Optimizers.h"
-#include <type_traits>
 
 namespace shardc::cuda {
 namespace {
@@ -62,30 +61,17 @@ template <typename P> struct Sgd {
   }
 };
 
-/// N elements, as they pass through once: they are not kept in the cache. Requires: aligned to all of them.
-template <typename T> __device__ inline Pack<T, kEach> loadPack(const T *from) {
-  using Unit = std::conditional_t<sizeof(Pack<T, kEach>) >= 16, uint4, uint2>;
-  constexpr int kUnits = sizeof(Pack<T, kEach>) / sizeof(Unit);
-  Pack<T, kEach> pack;
-#pragma unroll
-  for (int u = 0; u < kUnits; ++u)
-    reinterpret_cast<Unit *>(&pack)[u] = __ldcs(reinterpret_cast<const Unit *>(from) + u);
-  return pack;
-}
-template <typename T> __device__ inline void storePack(T *to, const Pack<T, kEach> &pack) {
-  using Unit = std::conditional_t<sizeof(Pack<T, kEach>) >= 16, uint4, uint2>;
-  constexpr int kUnits = sizeof(Pack<T, kEach>) / sizeof(Unit);
-#pragma unroll
-  for (int u = 0; u < kUnits; ++u)
-    __stcs(reinterpret_cast<Unit *>(to) + u, reinterpret_cast<const Unit *>(&pack)[u]);
-}
+// No cache hints: 4.09 TB/s on an H200; with streaming loads and stores it is 4.07, with both but for the rounded 3.85.
+template <typename T> using Each = Pack<T, kEach>;
+template <typename T> __device__ inline Each<T> loadEach(const T *from) { return *reinterpret_cast<const Each<T> *>(from); }
+template <typename T> __device__ inline void storeEach(T *to, const Each<T> &pack) { *reinterpret_cast<Each<T> *>(to) = pack; }
 
-template <typename T, typename P> __device__ inline void storeRounded(void *to, long long i, const Pack<P, kEach> &pack) {
-  Pack<T, kEach> rounded;
+template <typename T, typename P> __device__ inline void storeRounded(void *to, long long i, const Each<P> &pack) {
+  Each<T> rounded;
 #pragma unroll
   for (int l = 0; l < kEach; ++l)
     rounded.at[l] = narrow<T>(pack.at[l]);
-  *reinterpret_cast<Pack<T, kEach> *>(static_cast<T *>(to) + i) = rounded; // read by the next step: stays in the cache
+  storeEach(static_cast<T *>(to) + i, rounded);
 }
 
 /// The numbers of the step, worked out once a block.
@@ -109,15 +95,15 @@ __global__ void __launch_bounds__(kThreads) updatePacks(OptimizerWork w) {
   const bool whole = i + kEach <= w.count;
   P *param = static_cast<P *>(w.param) + i, *a = static_cast<P *>(w.first) + i, *b = static_cast<P *>(w.second) + i;
   const G *grad = static_cast<const G *>(w.grad) + i;
-  Pack<P, kEach> p, x = {}, y = {};
-  Pack<G, kEach> g;
+  Each<P> p, x = {}, y = {};
+  Each<G> g;
   if (whole) {
-    p = loadPack(param);
-    g = loadPack(grad);
+    p = loadEach(param);
+    g = loadEach(grad);
     if (w.first)
-      x = loadPack(a);
+      x = loadEach(a);
     if (w.second)
-      y = loadPack(b);
+      y = loadEach(b);
   }
   if (threadIdx.x == 0)
     findNumbers(shared, w);
@@ -135,11 +121,11 @@ __global__ void __launch_bounds__(kThreads) updatePacks(OptimizerWork w) {
       storeRounded<__half>(w.rounded.data, i, p);
     if (numbers.skip)
       return;
-    storePack(param, p);
+    storeEach(param, p);
     if (w.first)
-      storePack(a, x);
+      storeEach(a, x);
     if (w.second)
-      storePack(b, y);
+      storeEach(b, y);
     return;
   }
   for (int l = 0; i + l < w.count; ++l) {
