@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that move data: cut, join, pad, repeat, gather, scatter.
 #include "frontend/NodeContext.h"
+#include "frontend/TorchMetadata.h"
 #include "ir/graph/Fold.h"
 
 namespace shardc {
@@ -225,7 +226,10 @@ void gather(NodeContext &n) {
                  n.b.sliceAxis(data, axis, run->first, indices->type().numElements(), run->second),
                  dims));
   } else {
-    n.set(0, n.b.emit(kGather, {data, indices}, {{"axis", axis}}));
+    Attrs attrs{{"axis", axis}};
+    if (std::optional<int64_t> padding = axis == 0 ? paddingRow(n.proto) : std::nullopt)
+      attrs.set("padding", *padding);
+    n.set(0, n.b.emit(kGather, {data, indices}, std::move(attrs)));
   }
 }
 

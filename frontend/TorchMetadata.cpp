@@ -54,13 +54,26 @@ std::optional<FxNode> fxNode(const onnx::NodeProto &node) {
   return fx;
 }
 
-// `torch.ops.aten.cross_entropy_loss.default](args = (%y, %t, None, 1, -100, 0.1), kwargs = {})`
-llvm::StringRef labelSmoothing(const onnx::NodeProto &node) {
-  llvm::StringRef text = metadata(node, "pkg.torch.onnx.fx_node").split("aten.cross_entropy_loss.default](args = (").second;
+/// Argument `index` of a call of `target`, as it is written; "" where there is none.
+static llvm::StringRef fxArgument(const onnx::NodeProto &node, llvm::StringRef target, size_t index) {
+  llvm::StringRef text = metadata(node, "pkg.torch.onnx.fx_node").split((target + "](args = (").str()).second;
   llvm::SmallVector<llvm::StringRef, 8> args;
   text.split(')').first.split(args, ", ");
+  return index < args.size() ? args[index] : "";
+}
+
+// `torch.ops.aten.embedding.default](args = (%p_weight, %ids, 0), kwargs = {})`
+std::optional<int64_t> paddingRow(const onnx::NodeProto &node) {
+  int64_t row;
+  llvm::StringRef text = fxArgument(node, "aten.embedding.default", 2);
+  return text.getAsInteger(10, row) || row < 0 ? std::nullopt : std::optional(row);
+}
+
+// `torch.ops.aten.cross_entropy_loss.default](args = (%y, %t, None, 1, -100, 0.1), kwargs = {})`
+llvm::StringRef labelSmoothing(const onnx::NodeProto &node) {
   double number;
-  return args.size() >= 6 && !args[5].getAsDouble(number) && number != 0 ? args[5] : "";
+  llvm::StringRef text = fxArgument(node, "aten.cross_entropy_loss.default", 5);
+  return !text.getAsDouble(number) && number != 0 ? text : "";
 }
 
 std::string modulePath(const onnx::NodeProto &node) {

@@ -47,6 +47,9 @@ struct FxNode {
 };
 std::optional<FxNode> fxNode(const onnx::NodeProto &node);
 
+/// padding_idx of the embedding that the node was in PyTorch; nullopt where there is none, or the file does not tell.
+std::optional<int64_t> paddingRow(const onnx::NodeProto &node);
+
 /// label_smoothing of the loss that the node was in PyTorch, as it was written there; "" where there is none. The exporter drops it.
 llvm::StringRef labelSmoothing(const onnx::NodeProto &node);
 

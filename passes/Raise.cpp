@@ -13,7 +13,10 @@ bool raising::embedding(Op &root) {
     return false;
   Builder build(root.graph(), &root);
   build.stampLike(root);
-  match::replace(root.result(), build.make(kEmbedding, {table, root.operand(1)}));
+  Attrs attrs;
+  if (root.attrs.has("padding"))
+    attrs.set("padding", root.attrs.getInt("padding"));
+  match::replace(root.result(), build.make(kEmbedding, {table, root.operand(1)}, std::move(attrs)));
   return true;
 }
 

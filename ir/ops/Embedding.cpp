@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a table by id (negative ids count from the end), and its gradient, which adds rows up by
 // id, in the order of the ids: the same sum in every run. wide = 1 leaves the sums of 16-bit rows unrounded, f32.
+// Row `padding`, where there is one, gets no gradient (PyTorch's padding_idx).
 #include "ir/base/Movement.h"
 #include "ir/base/Workspace.h"
 #include "ir/graph/Builder.h"
@@ -15,6 +16,7 @@ llvm::Expected<Types> infer(const Op &op) {
   check.isFloat(0);
   check.hasRank(0, 2);
   check.isIndex(1);
+  check.integer("padding", 0);
   if (check.failed())
     return check.error();
   Dims dims = check.in(1).dims;
@@ -23,7 +25,14 @@ llvm::Expected<Types> infer(const Op &op) {
 }
 
 void gradient(GradContext &g) {
-  g.setGrad(0, g.make(kEmbeddingGrad, {g.dOut(), g.in(1)}, {{"rows", g.in(0)->type().dims[0]}}));
+  Value *dy = g.dOut(), *ids = g.in(1);
+  if (g.attrs().has("padding")) {
+    Value *padded = g.make(kEqual, {ids, g.scalar(ids->type().dtype, double(g.attrs().getInt("padding")))});
+    Dims dims = ids->type().dims;
+    dims.push_back(1);
+    dy = g.where(g.reshape(padded, dims), g.scalar(dy->type().dtype, 0), dy);
+  }
+  g.setGrad(0, g.make(kEmbeddingGrad, {dy, ids}, {{"rows", g.in(0)->type().dims[0]}}));
 }
 
 llvm::Expected<Tensors> evaluate(const Op &op, TensorArgs in) {

@@ -47,6 +47,24 @@ TEST(Importer, ShapeArithmeticVanishes) {
   EXPECT_EQ(graph->output("y")->op()->place, "n/Reshape");
 }
 
+TEST(Importer, KeepsThePaddingRowOfAnEmbedding) {
+  auto padding = [](const std::string &argument) {
+    TestModel m;
+    m.ids("ids", {"4"});
+    m.weight("m.table.weight", {7, 3}, 1);
+    onnx::NodeProto *node = m.node("Gather", {"m.table.weight", "ids"}, {"y"}, "n/Gather");
+    addMetadata(node->mutable_metadata_props(), "pkg.torch.onnx.fx_node",
+                "%e : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = (%p_w, %ids" + argument +
+                    "), kwargs = {})");
+    m.output("y");
+    auto graph = m.graphOf(plain());
+    return graph ? graph->output("y")->op()->attrs.getInt("padding", -1) : -2;
+  };
+  EXPECT_EQ(padding(", 3"), 3);
+  EXPECT_EQ(padding(", -1, True"), -1);
+  EXPECT_EQ(padding(""), -1);
+}
+
 TEST(Importer, ListsAllUnsupportedNodesTogether) {
   TestModel m;
   m.floats("x", {"4"});
