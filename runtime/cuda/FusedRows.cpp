@@ -1,34 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // fused_rows(x0, x1 ...){body, outputs, dims, axis, parts}: a scalar program over rows, by a kernel made of it.
 #include "runtime/cuda/FusedText.h"
-#include "runtime/cuda/Kernel.h"
+#include "runtime/cuda/GeneratedKernel.h"
 #include "runtime/cuda/RowsLaunch.h"
 
 namespace shardc::cuda {
 namespace {
-
-/// What a kernel's arguments may have.
-constexpr size_t kMaxWords = 4000 / 8;
-
-class FusedRows final : public Kernel {
-public:
-  FusedRows(cudaKernel_t kernel, RowsLaunch launch, unsigned blocks)
-      : kernel_(kernel), words_(std::move(launch.words)), blocks_(blocks), threads_(launch.layout.blockThreads()) {}
-
-  llvm::Error launch(cudaStream_t stream) override {
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(blocks_);
-    config.blockDim = dim3(threads_);
-    config.stream = stream;
-    void *arguments[] = {words_.data()};
-    return check(cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel_), arguments), "cudaLaunchKernelExC");
-  }
-
-private:
-  cudaKernel_t kernel_;
-  std::vector<uint64_t> words_;
-  unsigned blocks_, threads_;
-};
 
 /// Blocks of the kernel that a multiprocessor holds; a guess where there is no device to ask.
 int64_t residentBlocks(cudaKernel_t kernel, const RowsLayout &layout) {
@@ -49,13 +26,13 @@ BoundKernel bindFusedRows(const host::Binding &b, Device &device) {
     return c.take();
   std::string wrong = checkFused(program.program);
   if (!(c.that(wrong.empty(), "body: " + wrong) && layOutRows(b, c, program, launch) &&
-        c.that(launch.words.size() <= kMaxWords, "number of operands: got too many for one kernel")))
+        c.that(launch.words.size() <= GeneratedKernel::kMaxWords, "number of operands: got too many for one kernel")))
     return c.take();
   auto kernel = device.compile(rowsSource(program, launch.layout), kRowsName);
   if (!kernel)
     return kernel.takeError();
   const unsigned blocks = launch.blocks(device.multiprocessors() * residentBlocks(*kernel, launch.layout));
-  return std::make_unique<FusedRows>(*kernel, std::move(launch), blocks);
+  return std::make_unique<GeneratedKernel>(*kernel, std::move(launch.words), blocks, launch.layout.blockThreads());
 }
 
 } // namespace shardc::cuda

@@ -4,6 +4,7 @@
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/FusedPrelude.h"
 #include "runtime/cuda/FusedText.h"
+#include "runtime/cuda/GeneratedKernel.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace shardc::cuda {
@@ -21,6 +22,7 @@ public:
         << "(const __grid_constant__ Arguments a) {\n"
            "  constexpr int W = "
         << layout_.width << ";\n";
+    os_ << kAwaitStream;
     once();
     os_ << "  for (Index unit = (Index)blockIdx.x * " << kFusedThreads
         << " + threadIdx.x; unit < (Index)a.units; unit += (Index)gridDim.x * " << kFusedThreads << ") {\n";

@@ -4,6 +4,7 @@
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/FusedPrelude.h"
 #include "runtime/cuda/FusedText.h"
+#include "runtime/cuda/GeneratedKernel.h"
 #include "runtime/cuda/RowsPhases.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -43,6 +44,7 @@ public:
         << "(const __grid_constant__ Arguments a) {\n  constexpr int W = " << layout_.width << ", P = " << layout_.packs
         << ", T = " << layout_.threads << ", R = " << layout_.groups
         << ";\n  const int lane = threadIdx.x % T, group = threadIdx.x / T;\n";
+    os_ << kAwaitStream;
     once();
     os_ << "  long long row = blockIdx.x + (long long)gridDim.x * group;\n";
     os_ << "  for (; row < a.rows; row += (long long)gridDim.x * R) {\n";
