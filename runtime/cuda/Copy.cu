@@ -2,6 +2,7 @@
 #include "runtime/cuda/CopyLaunch.h"
 #include "runtime/cuda/Dispatch.cuh"
 #include "runtime/cuda/Grid.cuh"
+#include "runtime/cuda/Numbers.cuh"
 
 namespace shardc::cuda {
 namespace {
@@ -33,6 +34,23 @@ __global__ void tiledCopy(TiledCopy a, long long rowTiles, long long columnTiles
         y[(r0 + r) * a.yRow + c0 + c] = tile[c][r];
 }
 
+template <typename T, int kSources> __global__ void interleave(const __grid_constant__ Interleaving a) {
+  constexpr int kWide = kVector<T>;
+  for (long long i = firstOfGrid(); i < a.count / kWide; i += stepOfGrid()) {
+    const long long at = a.from.offset(i);
+    Widest<T> x[kSources], y[kSources];
+#pragma unroll
+    for (int k = 0; k < kSources; ++k)
+      x[k] = static_cast<const Widest<T> *>(a.x[k])[at];
+#pragma unroll
+    for (int e = 0; e < kWide * kSources; ++e)
+      y[e / kWide].at[e % kWide] = x[e % kSources].at[e / kSources];
+#pragma unroll
+    for (int k = 0; k < kSources; ++k)
+      static_cast<Widest<T> *>(a.y)[i * kSources + k] = y[k];
+  }
+}
+
 template <typename T> __global__ void fill(T *y, T value, long long count) {
   for (long long i = firstOfGrid(); i < count; i += stepOfGrid())
     y[i] = value;
@@ -58,6 +76,21 @@ cudaError_t launchStridedCopy(const StridedCopy &a, cudaStream_t stream) {
 
 cudaError_t launchTiledCopy(const TiledCopy &a, cudaStream_t stream) {
   withBytes<8>(a.bytes, [&](auto *t) { tiled<Pointee<decltype(t)>>(a, stream); });
+  return cudaGetLastError();
+}
+
+template <int kSources = Interleaving::kMost> static void interleaved(const Interleaving &a, cudaStream_t stream) {
+  if constexpr (kSources > 2)
+    if (a.sources < kSources)
+      return interleaved<kSources - 1>(a, stream);
+  withBytes<8>(a.bytes, [&](auto *t) {
+    using T = Pointee<decltype(t)>;
+    interleave<T, kSources><<<gridFor(a.count / kVector<T>), kGridThreads, 0, stream>>>(a);
+  });
+}
+
+cudaError_t launchInterleaving(const Interleaving &a, cudaStream_t stream) {
+  interleaved(a, stream);
   return cudaGetLastError();
 }
 

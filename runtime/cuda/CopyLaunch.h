@@ -28,6 +28,19 @@ struct TiledCopy {
 };
 cudaError_t launchTiledCopy(const TiledCopy &args, cudaStream_t stream);
 
+/// y[i sources + k] = x_k[from(i)] for i < count: arrays whose elements come to lie beside each other. Elements of 1 to 8 bytes; each 16 bytes
+/// of x_k, and of y, are read and written at once: neighbours in 16s, everything aligned.
+struct Interleaving {
+  static constexpr int kMost = 8;
+  const void *x[kMost];
+  int sources;
+  void *y;
+  int bytes;
+  long long count;
+  Walk from; ///< of 16 bytes, in these
+};
+cudaError_t launchInterleaving(const Interleaving &args, cudaStream_t stream);
+
 /// `count` elements of 1, 2, 4 or 8 bytes, all with the bits of `value`.
 struct Fill {
   void *y;

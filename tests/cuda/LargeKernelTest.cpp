@@ -39,6 +39,14 @@ TEST(LargeKernels, concat) {
           "axis", int64_t(1)),
       0);
   expectLikeHost(Call{"concat", {}, {x({70, 33}), x({70, 1}, 2)}, {{{70, 34}}}}.with("axis", int64_t(-1)), 0);
+  // Elements of several arrays beside each other: rows of 16 bytes, and such as are none.
+  for (int64_t row : {64, 24, 7})
+    for (unsigned sources : {2, 3, 8, 9}) {
+      Call call{"concat", {}, {}, {{{3, 50, row, int64_t(sources)}}}};
+      for (unsigned i = 0; i < sources; ++i)
+        call.in.push_back(x({3, 50, row, 1}, 1 + i));
+      expectLikeHost(call.with("axis", int64_t(3)), 0);
+    }
 }
 
 TEST(LargeKernels, gather) {
