@@ -80,22 +80,16 @@ uint64_t looseBytes(const plan::Plan &plan) {
 void packSpace(plan::Plan &plan, uint64_t capacity) {
   Arena arena = arenaOf(plan);
   const uint64_t persistent = persistentBytes(plan), bound = findPeak(plan, 0).bytes;
-  // Where little lives, little is much; and the work that finds it is little, too.
   PackLimits limits;
-  limits.slack = std::min(limits.slack, bound / 2048);
-  limits.work = std::min<uint64_t>(limits.work / 2, arena.items.size() << 19);
+  limits.slack = tightBytes(bound) - bound;
+  limits.work /= 2;
   PackResult packed = pack(arena.items, kAlignment, limits);
-  auto tryHarder = [&](uint64_t wanted) {
-    PackLimits harder;
-    harder.capacity = wanted - persistent;
-    if (PackResult tighter = pack(arena.items, kAlignment, harder); tighter.height < packed.height)
+  // What is good enough for a plan may be too much for its budget.
+  if (capacity >= bound && persistent + packed.height > capacity) {
+    limits.capacity = capacity - persistent;
+    if (PackResult tighter = pack(arena.items, kAlignment, limits); tighter.height < packed.height)
       packed = std::move(tighter);
-  };
-  // What every plan keeps to; and what is good enough for a plan may be too much for its budget.
-  if (persistent + packed.height > tightBytes(bound))
-    tryHarder(tightBytes(bound));
-  if (capacity >= bound && persistent + packed.height > capacity)
-    tryHarder(capacity);
+  }
   std::vector<uint64_t> offsets(plan.buffers_size(), 0);
   for (auto [offset, item] : llvm::zip(offsets, arena.itemOf))
     if (item >= 0)

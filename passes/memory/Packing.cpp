@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/memory/Packing.h"
-#include "passes/memory/LocalSearch.h"
+#include "passes/memory/EvictionSearch.h"
+#include "passes/memory/Greedy.h"
 #include "passes/memory/PeakSearch.h"
 #include "passes/memory/Sections.h"
 #include "llvm/ADT/STLExtras.h"
@@ -14,33 +15,42 @@ using namespace llvm;
 namespace shardc {
 namespace {
 
+/// Of an attempt by eviction, for each item: most that find something have found it by then.
+constexpr uint64_t kEvictionWork = 1 << 17;
+
 /// From the cheap to the dear, each only as long as what was found is not low enough.
 class Packer {
 public:
   /// Requires: sizes rounded up and above 0.
-  Packer(ArrayRef<PackItem> items, const PackLimits &limits)
-      : items_(items), limits_(limits), workLeft_(limits.work) {
+  Packer(ArrayRef<PackItem> items, uint64_t alignment, const PackLimits &limits)
+      : items_(items), alignment_(alignment), limits_(limits), workLeft_(limits.work) {
     best_.lowerBound = peakOf(items);
     best_.height = UINT64_MAX;
-    hasCapacity_ =
-        limits.capacity >= best_.lowerBound; // else nothing can reach it, and we do what we can
+    hasCapacity_ = limits.capacity >= best_.lowerBound; // else nothing can reach it, and we do what we can
     target_ = hasCapacity_ ? limits.capacity : best_.lowerBound;
+    enough_ = hasCapacity_ ? target_ : target_ + limits.slack;
   }
 
   PackResult run() {
-    GreedyOrder order = greedy();
-    uint64_t firstWork = hasCapacity_ ? limits_.work : limits_.work / 4;
-    bool found = best_.height > within(limits_.slack) && searchAt(target_, firstWork);
-    if (!found)
-      moves(std::move(order));
-    search();
+    greedy();
+    if (hasCapacity_ && best_.height > enough_)
+      searchAt(enough_, limits_.work / 2);
+    // How long a search takes differs by a factor of a hundred from one problem to the next: so they take turns.
+    const std::vector<uint64_t> first = best_.offsets;
+    for (unsigned round = 1; best_.height > enough_ && workLeft_; ++round) {
+      if (evictTo(enough_, round % 2 ? first : best_.offsets, kEvictionWork))
+        break;
+      if (round % 4 == 1)
+        searchAt(enough_, limits_.work / 64 * round);
+      // What lies between is another place to begin.
+      if (round % 4 == 3)
+        evictTo(enough_ + (best_.height - enough_) / 2, best_.offsets, kEvictionWork);
+    }
+    lower();
     return std::move(best_);
   }
 
 private:
-  /// A height that is worth no more work.
-  uint64_t within(uint64_t slack) const { return hasCapacity_ ? target_ : target_ + slack; }
-
   void keep(ArrayRef<uint64_t> offsets, uint64_t height, const char *method) {
     assert(height < best_.height);
     best_.offsets = offsets;
@@ -48,61 +58,63 @@ private:
     best_.method = method;
   }
 
-  /// Returns the best order.
-  GreedyOrder greedy() {
+  void greedy() {
     Placement placement(items_);
-    GreedyOrder best;
     for (GreedyOrder &order : greedyOrders(items_)) {
       bool first = best_.height == UINT64_MAX; // has to get to its end
       if (best_.height <= target_ || (!first && placement.work() > limits_.work / 2))
         break;
       placement.clear();
-      if (!placement.putAll(order.items, order.fit, best_.height - 1,
-                            first ? UINT64_MAX / 2 : limits_.work / 8))
-        continue;
-      keep(placement.offsets(), placement.height(), order.name);
-      best = std::move(order);
+      if (placement.putAll(order.items, order.fit, best_.height - 1, first ? UINT64_MAX / 2 : limits_.work / 8))
+        keep(placement.offsets(), placement.height(), order.name);
     }
-    return best;
   }
 
-  void moves(GreedyOrder order) {
-    uint64_t height = best_.height;
-    std::vector<uint64_t> offsets = best_.offsets;
-    improveOrder(items_, order, offsets, height, within(best_.lowerBound / 2048), limits_.work / 4);
-    if (height < best_.height)
-      keep(offsets, height, "local-search");
-  }
-
-  /// Where what is wanted was not found: is there something that is good enough, or in the middle
-  /// of what was not found and what was?
-  void search() {
-    uint64_t slack = std::max(best_.lowerBound / 1024, limits_.slack);
-    uint64_t low = target_, next = within(slack);
-    while (best_.height > within(slack) && workLeft_ && best_.height > low + slack / 2) {
-      if (!searchAt(next, limits_.work / 4))
+  /// What is good enough may be lower still for little work.
+  void lower() {
+    workLeft_ = limits_.work / 4;
+    if (best_.height <= target_ || searchAt(target_, std::min(limits_.work / 32, items_.size() << 17)))
+      return;
+    uint64_t low = target_, next = target_;
+    for (unsigned tries = 0; best_.height > target_ && tries < 8; ++tries) {
+      if (!evictTo(next, best_.offsets, kEvictionWork / 4))
         low = next;
       next = low + (best_.height - low) / 2;
     }
   }
 
   bool searchAt(uint64_t height, uint64_t work) {
-    SearchResult found = searchPeak(items_, height, std::min(work, workLeft_));
-    workLeft_ -= found.work;
+    return keepFound(searchPeak(items_, height, std::min(work, workLeft_)), "search");
+  }
+
+  /// `work`: for each item.
+  bool evictTo(uint64_t height, ArrayRef<uint64_t> from, uint64_t work) {
+    height = alignDown(height, alignment_);
+    work = std::min(workLeft_, work * items_.size());
+    return best_.height <= height ||
+           keepFound(searchByEviction(items_, from, height, attempts_++, work), "eviction");
+  }
+
+  bool keepFound(const SearchResult &found, const char *method) {
+    workLeft_ -= std::min(found.work, workLeft_);
     if (found.verdict != SearchResult::Found)
       return false;
     uint64_t top = 0;
     for (auto [item, offset] : llvm::zip_equal(items_, found.offsets))
       top = std::max(top, offset + item.bytes);
-    keep(found.offsets, top, "search");
+    keep(found.offsets, top, method);
     return true;
   }
 
   ArrayRef<PackItem> items_;
+  const uint64_t alignment_;
   PackLimits limits_;
   PackResult best_;
   bool hasCapacity_ = false;
-  uint64_t target_ = 0, workLeft_;
+  uint64_t target_ = 0; ///< a height that is worth no more work
+  uint64_t enough_ = 0; ///< a height that is worth little more
+  uint64_t workLeft_;
+  unsigned attempts_ = 0; ///< by eviction
 };
 
 } // namespace
@@ -121,7 +133,7 @@ PackResult pack(ArrayRef<PackItem> items, uint64_t alignment, const PackLimits &
     sized.push_back({alignTo(items[i].bytes, alignment), items[i].first, items[i].last});
   PackResult result;
   if (!sized.empty())
-    result = Packer(sized, limits).run();
+    result = Packer(sized, alignment, limits).run();
   std::vector<uint64_t> offsets(items.size());
   for (auto [i, offset] : llvm::zip_equal(order, result.offsets))
     offsets[i] = offset;

@@ -19,12 +19,12 @@ struct PackResult {
   uint64_t height = 0;     ///< largest end of an item; sizes count rounded up to the alignment
   uint64_t lowerBound = 0; ///< largest sum of live sizes: no result is lower
   const char *method =
-      "none"; ///< what found it: "none" (nothing to place), an order, "local-search", "search"
+      "none"; ///< what found it: "none" (nothing to place), an order, "eviction", "search"
 };
 
-/// How hard to try. A packing is good enough at a height of `capacity` if that is given, else
-/// within `slack` or one part in 1024 of the bound, whichever is more. Work is counted, no
-/// clock decides: every machine and every run finds the same result.
+/// How hard to try. A packing is good enough at a height of `capacity` if that is given, else within
+/// `slack` of the bound, where only a little work is done to lower it further. Work is counted, no clock
+/// decides: every machine and every run finds the same result.
 struct PackLimits {
   uint64_t capacity = 0;
   uint64_t slack = 64 << 10;

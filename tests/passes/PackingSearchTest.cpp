@@ -2,6 +2,7 @@
 // Branch and bound: exact where an exhaustive search is possible, at the bound where a packing
 // without holes is known, and MiniMalloc's instances; and the judge of packings itself.
 #include "passes/memory/CheckPacking.h"
+#include "passes/memory/EvictionSearch.h"
 #include "passes/memory/PeakSearch.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -90,6 +91,50 @@ TEST(PackingSearch, IsExactForSmallProblems) {
     ASSERT_EQ(packed.height, best);
     ASSERT_EQ(faultOf(items, 1, packed), "");
   }
+}
+
+/// Side by side in an order that says nothing: the sum of all.
+std::vector<uint64_t> piledUp(const Items &items) {
+  std::vector<uint64_t> offsets;
+  uint64_t end = 0;
+  for (const PackItem &item : items) {
+    offsets.push_back(end);
+    end += item.bytes;
+  }
+  return offsets;
+}
+
+TEST(PackingSearch, EvictionFindsTheOptimumOfSmallProblemsAndNothingBelow) {
+  std::mt19937 random(4);
+  unsigned found = 0;
+  for (unsigned round = 0; round < 60; ++round) {
+    Items items = randomItems(random, 2 + round % 6);
+    uint64_t best = exhaustive(items), bound = pack(items, 1).lowerBound;
+    SearchResult at = searchByEviction(items, piledUp(items), best, 0, 1 << 20);
+    found += at.verdict == SearchResult::Found;
+    if (at.verdict == SearchResult::Found) {
+      PackResult packed{at.offsets, 0, bound};
+      for (size_t i = 0; i < items.size(); ++i)
+        packed.height = std::max(packed.height, at.offsets[i] + items[i].bytes);
+      ASSERT_EQ(packed.height, best);
+      ASSERT_EQ(faultOf(items, 1, packed), "");
+    }
+    if (best > bound) {
+      SearchResult below = searchByEviction(items, piledUp(items), best - 1, 0, 1 << 14);
+      ASSERT_EQ(below.verdict, SearchResult::OutOfWork);
+    }
+  }
+  EXPECT_EQ(found, 60u);
+}
+
+TEST(PackingSearch, EvictionStartsFromWhatItIsGiven) {
+  Items items = guillotine(7, 40, 100, 1 << 16);
+  PackResult packed = pack(items, 1, {.slack = 0});
+  ASSERT_EQ(packed.height, 1u << 16);
+  SearchResult same = searchByEviction(items, packed.offsets, 1 << 16, 3, 1 << 10);
+  EXPECT_EQ(same.verdict, SearchResult::Found); // nothing sticks out, nothing is moved
+  EXPECT_EQ(same.offsets, packed.offsets);
+  EXPECT_EQ(same.work, 0u);
 }
 
 TEST(PackingSearch, ProvesThatTheBoundIsOutOfReach) {
