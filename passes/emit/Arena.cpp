@@ -87,6 +87,7 @@ void packSpace(plan::Plan &plan, uint64_t capacity) {
   // What is good enough for a plan may be too much for its budget.
   if (capacity >= bound && persistent + packed.height > capacity) {
     limits.capacity = capacity - persistent;
+    limits.work = PackLimits().work;
     if (PackResult tighter = pack(arena.items, kAlignment, limits); tighter.height < packed.height)
       packed = std::move(tighter);
   }

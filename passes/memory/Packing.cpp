@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/memory/Packing.h"
 #include "passes/memory/EvictionSearch.h"
-#include "passes/memory/Greedy.h"
+#include "passes/memory/LocalSearch.h"
 #include "passes/memory/PeakSearch.h"
 #include "passes/memory/Sections.h"
 #include "llvm/ADT/STLExtras.h"
@@ -36,9 +36,8 @@ public:
     if (hasCapacity_ && best_.height > enough_)
       searchAt(enough_, limits_.work / 2);
     // How long a search takes differs by a factor of a hundred from one problem to the next: so they take turns.
-    const std::vector<uint64_t> first = best_.offsets;
     for (unsigned round = 1; best_.height > enough_ && workLeft_; ++round) {
-      if (evictTo(enough_, round % 2 ? first : best_.offsets, kEvictionWork))
+      if (evictTo(enough_, round % 2 ? fromOrder_.offsets : best_.offsets, kEvictionWork))
         break;
       if (round % 4 == 1)
         searchAt(enough_, limits_.work / 64 * round);
@@ -65,22 +64,35 @@ private:
       if (best_.height <= target_ || (!first && placement.work() > limits_.work / 2))
         break;
       placement.clear();
-      if (placement.putAll(order.items, order.fit, best_.height - 1, first ? UINT64_MAX / 2 : limits_.work / 8))
-        keep(placement.offsets(), placement.height(), order.name);
+      if (!placement.putAll(order.items, order.fit, best_.height - 1, first ? UINT64_MAX / 2 : limits_.work / 8))
+        continue;
+      keep(placement.offsets(), placement.height(), order.name);
+      order_ = std::move(order);
     }
+    fromOrder_ = best_;
   }
 
   /// What is good enough may be lower still for little work.
   void lower() {
-    workLeft_ = limits_.work / 4;
+    workLeft_ = std::min(limits_.work / 2, items_.size() << 19);
     if (best_.height <= target_ || searchAt(target_, std::min(limits_.work / 32, items_.size() << 17)))
       return;
-    uint64_t low = target_, next = target_;
-    for (unsigned tries = 0; best_.height > target_ && tries < 8; ++tries) {
-      if (!evictTo(next, best_.offsets, kEvictionWork / 4))
-        low = next;
-      next = low + (best_.height - low) / 2;
-    }
+    moves();
+    const uint64_t work = std::max(kEvictionWork / 4, limits_.work / 64 / items_.size());
+    // What fails once may succeed the next time, or from the next packing.
+    for (unsigned pass = 0; pass < 4; ++pass)
+      for (uint64_t step = best_.height - target_; step >= alignment_ && workLeft_;) {
+        if (!evictTo(best_.height - step, best_.offsets, work))
+          step /= 2;
+        step = std::min(step, best_.height - target_);
+      }
+  }
+
+  void moves() {
+    uint64_t height = fromOrder_.height;
+    improveOrder(items_, order_, fromOrder_.offsets, height, target_, limits_.work / 32);
+    if (height < best_.height)
+      keep(fromOrder_.offsets, height, "local-search");
   }
 
   bool searchAt(uint64_t height, uint64_t work) {
@@ -110,6 +122,8 @@ private:
   const uint64_t alignment_;
   PackLimits limits_;
   PackResult best_;
+  PackResult fromOrder_; ///< the best of orders
+  GreedyOrder order_;
   bool hasCapacity_ = false;
   uint64_t target_ = 0; ///< a height that is worth no more work
   uint64_t enough_ = 0; ///< a height that is worth little more
