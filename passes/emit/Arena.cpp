@@ -82,12 +82,10 @@ void packSpace(plan::Plan &plan, uint64_t capacity) {
   const uint64_t persistent = persistentBytes(plan), bound = findPeak(plan, 0).bytes;
   PackLimits limits;
   limits.slack = tightBytes(bound) - bound;
-  limits.work /= 2;
   PackResult packed = pack(arena.items, kAlignment, limits);
   // What is good enough for a plan may be too much for its budget.
   if (capacity >= bound && persistent + packed.height > capacity) {
     limits.capacity = capacity - persistent;
-    limits.work = PackLimits().work;
     if (PackResult tighter = pack(arena.items, kAlignment, limits); tighter.height < packed.height)
       packed = std::move(tighter);
   }

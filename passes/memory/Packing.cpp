@@ -36,14 +36,13 @@ public:
     if (hasCapacity_ && best_.height > enough_)
       searchAt(enough_, limits_.work / 2);
     // How long a search takes differs by a factor of a hundred from one problem to the next: so they take turns.
-    for (unsigned round = 1; best_.height > enough_ && workLeft_; ++round) {
-      if (evictTo(enough_, round % 2 ? fromOrder_.offsets : best_.offsets, kEvictionWork))
-        break;
-      if (round % 4 == 1)
-        searchAt(enough_, limits_.work / 64 * round);
-      // What lies between is another place to begin.
-      if (round % 4 == 3)
-        evictTo(enough_ + (best_.height - enough_) / 2, best_.offsets, kEvictionWork);
+    for (unsigned round = 0; best_.height > enough_ && workLeft_; ++round) {
+      if (round < 3)
+        evictTo(enough_, fromOrder_.offsets, kEvictionWork);
+      else if (round == 3)
+        searchAt(enough_, limits_.work / 8 * 5);
+      else // something between, and on from there
+        evictTo(round % 2 ? enough_ : enough_ + (best_.height - enough_) / 2, best_.offsets, kEvictionWork);
     }
     lower();
     return std::move(best_);
@@ -96,7 +95,11 @@ private:
   }
 
   bool searchAt(uint64_t height, uint64_t work) {
-    return keepFound(searchPeak(items_, height, std::min(work, workLeft_)), "search");
+    const SearchResult found = searchPeak(items_, height, std::min(work, workLeft_));
+    if (found.verdict == SearchResult::Impossible)
+      target_ = std::max(target_, height + alignment_);
+    enough_ = std::max(enough_, target_);
+    return keepFound(found, "search");
   }
 
   /// `work`: for each item.
