@@ -9,7 +9,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <chrono>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -259,10 +259,10 @@ TEST(ScheduleOfPrograms, TenThousandOpsTakeWellBelowASecond) {
   ASSERT_GT(graph->numOps(), 10000u);
   CompileOptions options;
   options.machine = "h200x8-bf16";
-  auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock(); // of the processor: others may use it too
   expectOk(gatherPrefetch(*graph, options), "");
   expectOk(reduceEarly(*graph, options), "");
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 1.0);
+  EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, 1.0);
 }
 
 } // namespace
