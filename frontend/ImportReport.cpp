@@ -31,14 +31,14 @@ void noteWhatWasFound(ImportNotes &notes) {
   if (notes.foldedIfs)
     notes.notes.push_back(counted(notes.foldedIfs, "If node has", "If nodes have") +
                            " a condition that the shapes decide");
-  size_t idle = notes.idleDropouts.size();
-  if (!notes.activeDropouts || !idle)
-    return;
-  notes.notes.push_back(
-      counted(idle, "Dropout node does", "Dropout nodes do") +
-      " nothing, though others are active in training: " + quoted(notes.idleDropouts[0]) +
-      (idle > 1 ? ", ..." : "") +
-      " (the exporter lost the dropout of attention: export with attn_implementation=\"eager\")");
+  auto note = [&](llvm::ArrayRef<std::string> nodes, llvm::StringRef one, llvm::StringRef many, llvm::StringRef what) {
+    if (!nodes.empty())
+      notes.notes.push_back(counted(nodes.size(), one, many) + what.str() + ": " + quoted(nodes[0]) + (nodes.size() > 1 ? ", ..." : "") +
+                            " (the exporter lost the dropout of attention: export with attn_implementation=\"eager\")");
+  };
+  if (notes.activeDropouts)
+    note(notes.idleDropouts, "Dropout node does", "Dropout nodes do", " nothing, though others are active in training");
+  note(notes.lostDropouts, "attention has", "attentions have", " no dropout, though it had in PyTorch");
 }
 
 } // namespace shardc

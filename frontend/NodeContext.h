@@ -27,6 +27,7 @@ struct ImportNotes {
   int64_t nextDropoutId = 0;
   unsigned activeDropouts = 0, foldedIfs = 0;
   std::vector<std::string> idleDropouts; ///< nodes that do nothing though the ratio is not zero
+  std::vector<std::string> lostDropouts; ///< attentions whose dropout the file does not have
 };
 
 /// What a rule needs of the importer.

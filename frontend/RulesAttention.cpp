@@ -2,6 +2,7 @@
 // ONNX Attention (opset 23 on) as products and a softmax; the raise pass makes one op of them where
 // it can.
 #include "frontend/NodeContext.h"
+#include "frontend/TorchMetadata.h"
 #include <cmath>
 #include <limits>
 
@@ -32,6 +33,8 @@ Value *repeatHeads(Emitter &b, Value *x, int64_t group) {
 }
 
 void attention(NodeContext &n) {
+  if (hadDropout(n.proto))
+    n.services.notes.lostDropouts.push_back(n.b.place().str());
   Emitter &b = n.b;
   if (n.in(4) || n.in(5) || n.wants(1) || n.wants(2))
     return n.unsupported("a cache of past keys and values: export the model with use_cache=False");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that reduce over axes: sums and their kin, softmax, norms, running sums.
 #include "frontend/NodeContext.h"
+#include "frontend/TorchMetadata.h"
 #include <numeric>
 
 namespace shardc {
@@ -103,6 +104,8 @@ void logSumExp(NodeContext &n) {
 }
 
 template <const OpDef &def> void softmax(NodeContext &n) {
+  if (hadDropout(n.proto))
+    n.services.notes.lostDropouts.push_back(n.b.place().str());
   int64_t axis = n.axis(n.intAttr("axis", -1), n.type(0).rank());
   if (!n.failed())
     n.set(0, n.b.softmax(def, n.in(0), axis));

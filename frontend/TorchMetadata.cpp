@@ -69,6 +69,12 @@ std::optional<int64_t> paddingRow(const onnx::NodeProto &node) {
   return text.getAsInteger(10, row) || row < 0 ? std::nullopt : std::optional(row);
 }
 
+// `torch.ops.aten.scaled_dot_product_attention.default](args = (%q, %k, %v, None, 0.1), kwargs = {scale: 1.0})`
+bool hadDropout(const onnx::NodeProto &node) {
+  double ratio;
+  return !fxArgument(node, "aten.scaled_dot_product_attention.default", 4).getAsDouble(ratio) && ratio > 0;
+}
+
 // `torch.ops.aten.cross_entropy_loss.default](args = (%y, %t, None, 1, -100, 0.1), kwargs = {})`
 llvm::StringRef labelSmoothing(const onnx::NodeProto &node) {
   double number;

@@ -50,6 +50,9 @@ std::optional<FxNode> fxNode(const onnx::NodeProto &node);
 /// padding_idx of the embedding that the node was in PyTorch; nullopt where there is none, or the file does not tell.
 std::optional<int64_t> paddingRow(const onnx::NodeProto &node);
 
+/// Did the attention that the node is part of have dropout in PyTorch? The exporter drops it.
+bool hadDropout(const onnx::NodeProto &node);
+
 /// label_smoothing of the loss that the node was in PyTorch, as it was written there; "" where there is none. The exporter drops it.
 llvm::StringRef labelSmoothing(const onnx::NodeProto &node);
 

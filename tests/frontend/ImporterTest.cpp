@@ -65,6 +65,24 @@ TEST(Importer, KeepsThePaddingRowOfAnEmbedding) {
   EXPECT_EQ(padding(""), -1);
 }
 
+TEST(Importer, SaysThatAttentionLostItsDropout) {
+  auto notes = [](const std::string &ratio) {
+    TestModel m;
+    m.floats("x", {"4", "3"});
+    onnx::NodeProto *node = m.node("Softmax", {"x"}, {"y"}, "n/Softmax");
+    addMetadata(node->mutable_metadata_props(), "pkg.torch.onnx.fx_node",
+                "%a : [num_users=1] = call_function[target=torch.ops.aten.scaled_dot_product_attention.default](args = (%q, %k, %v, None" +
+                    ratio + "), kwargs = {scale: 1.0})");
+    m.output("y");
+    m.graphOf(plain());
+    return m.notes;
+  };
+  EXPECT_EQ(notes(", 0.1"), std::vector<std::string>{"1 attention has no dropout, though it had in PyTorch: 'n/Softmax' (the exporter lost the "
+                                                     "dropout of attention: export with attn_implementation=\"eager\")"});
+  EXPECT_TRUE(notes(", 0.0").empty());
+  EXPECT_TRUE(notes("").empty());
+}
+
 TEST(Importer, ListsAllUnsupportedNodesTogether) {
   TestModel m;
   m.floats("x", {"4"});
