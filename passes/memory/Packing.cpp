@@ -36,13 +36,15 @@ public:
     if (hasCapacity_ && best_.height > enough_)
       searchAt(enough_, limits_.work / 2);
     // How long a search takes differs by a factor of a hundred from one problem to the next: so they take turns.
-    for (unsigned round = 0; best_.height > enough_ && workLeft_; ++round) {
-      if (round < 3)
-        evictTo(enough_, fromOrder_.offsets, kEvictionWork);
-      else if (round == 3)
-        searchAt(enough_, limits_.work / 8 * 5);
-      else // something between, and on from there
-        evictTo(round % 2 ? enough_ : enough_ + (best_.height - enough_) / 2, best_.offsets, kEvictionWork);
+    for (unsigned attempt = 0; attempt < 3 && best_.height > enough_; ++attempt)
+      evictTo(enough_, fromOrder_.offsets, kEvictionWork);
+    if (best_.height > enough_)
+      searchAt(enough_, limits_.work / 8 * 5);
+    // Else something between that and what was found.
+    for (uint64_t low = enough_; best_.height > low + best_.lowerBound / 4096 && workLeft_;) {
+      const uint64_t next = low + (best_.height - low) / 2;
+      if (!evictTo(next, best_.offsets, kEvictionWork) && !searchAt(next, kEvictionWork * items_.size()))
+        low = next;
     }
     lower();
     return std::move(best_);
