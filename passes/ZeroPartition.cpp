@@ -11,6 +11,8 @@ llvm::Error zeroPartition(Graph &graph, const CompileOptions &options) {
     return userError("loss: it is no sum over rows, so it cannot be cut into " + llvm::Twine(cuts) +
                          " parts: got ranks x accumulate = " + llvm::Twine(cuts) + ", wanted 1",
                      "give --logits and --labels for a loss that can, or compile with --ranks 1 --accumulate 1");
+  if (trains && !(graph.output("loss_sum") && graph.output("loss_count")))
+    return userError("graph " + graph.name + ": a step without loss: wanted outputs loss_sum and loss_count");
   if (llvm::Error error = requireBuckets(graph))
     return error;
   Buckets buckets = bucketLayout(graph, options.ranks);
