@@ -57,65 +57,43 @@ __device__ inline void showToProducts() { asm volatile("fence.proxy.async.shared
   SHARDC_R32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, "  \
              "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
+// A product of m64nNk16: `registers` of x, then the operands of the instruction by number and by value.
+#define SHARDC_TEXT(type, size, registers, factors, adds, flags)                                                       \
+  "{\n.reg .pred p;\nsetp.ne.b32 p, " adds ", 0;\n"                                                                    \
+  "wgmma.mma_async.sync.aligned.m64n" size "k16.f32." type "." type " {" registers "}, " factors ", p, 1, 1, " flags   \
+  ";\n}"
+#define SHARDC_PRODUCT(size, registers, factors, adds, flags, ...)                                                     \
+  if constexpr (std::is_same_v<T, __half>)                                                                             \
+    asm volatile(SHARDC_TEXT("f16", size, registers, factors, adds, flags) : __VA_ARGS__);                             \
+  else                                                                                                                 \
+    asm volatile(SHARDC_TEXT("bf16", size, registers, factors, adds, flags) : __VA_ARGS__)
+
 /// x[64, 8 N] = a b, plus x if `adds`. kColumnsA: `a` is given as 16 rows of the tile of its transpose; kColumnsB: `b`
 /// [16, 8 N] is given as 16 rows of its tile, else as 16 columns of the tile of its transpose. T: bf16 or f16.
 template <typename T, bool kColumnsA, bool kColumnsB>
-__device__ inline void multiply(float (&x)[8][4], uint64_t a, uint64_t b, bool adds) {
-#define SHARDC_PRODUCT(type)                                                                                           \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                                            \
-               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" SHARDC_R32                             \
-               "}, %32, %33, p, 1, 1, %35, %36;\n}"                                                                    \
-               : SHARDC_F32(x, 0)                                                                                      \
-               : "l"(a), "l"(b), "r"(int(adds)), "n"(int(kColumnsA)), "n"(int(kColumnsB)))
-  if constexpr (std::is_same_v<T, __half>)
-    SHARDC_PRODUCT("f16");
-  else
-    SHARDC_PRODUCT("bf16");
-#undef SHARDC_PRODUCT
+__device__ inline void multiply(float (&x)[4][4], uint64_t a, uint64_t b, bool adds) {
+  SHARDC_PRODUCT("32", SHARDC_R16, "%16, %17", "%18", "%19, %20",
+                 SHARDC_F4(x[0]), SHARDC_F4(x[1]), SHARDC_F4(x[2]), SHARDC_F4(x[3])
+                 : "l"(a), "l"(b), "r"(int(adds)), "n"(int(kColumnsA)), "n"(int(kColumnsB)));
 }
 template <typename T, bool kColumnsA, bool kColumnsB>
-__device__ inline void multiply(float (&x)[4][4], uint64_t a, uint64_t b, bool adds) {
-#define SHARDC_PRODUCT(type)                                                                                           \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"                                                            \
-               "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type " {" SHARDC_R16                             \
-               "}, %16, %17, p, 1, 1, %19, %20;\n}"                                                                    \
-               : SHARDC_F4((x)[0]), SHARDC_F4((x)[1]), SHARDC_F4((x)[2]), SHARDC_F4((x)[3])                            \
-               : "l"(a), "l"(b), "r"(int(adds)), "n"(int(kColumnsA)), "n"(int(kColumnsB)))
-  if constexpr (std::is_same_v<T, __half>)
-    SHARDC_PRODUCT("f16");
-  else
-    SHARDC_PRODUCT("bf16");
-#undef SHARDC_PRODUCT
+__device__ inline void multiply(float (&x)[8][4], uint64_t a, uint64_t b, bool adds) {
+  SHARDC_PRODUCT("64", SHARDC_R32, "%32, %33", "%34", "%35, %36", SHARDC_F32(x, 0)
+                 : "l"(a), "l"(b), "r"(int(adds)), "n"(int(kColumnsA)), "n"(int(kColumnsB)));
 }
 template <typename T, bool kColumnsA, bool kColumnsB>
 __device__ inline void multiply(float (&x)[16][4], uint64_t a, uint64_t b, bool adds) {
-#define SHARDC_PRODUCT(type)                                                                                           \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"                                                            \
-               "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" SHARDC_R64                            \
-               "}, %64, %65, p, 1, 1, %67, %68;\n}"                                                                    \
-               : SHARDC_F32(x, 0), SHARDC_F32(x, 8)                                                                    \
-               : "l"(a), "l"(b), "r"(int(adds)), "n"(int(kColumnsA)), "n"(int(kColumnsB)))
-  if constexpr (std::is_same_v<T, __half>)
-    SHARDC_PRODUCT("f16");
-  else
-    SHARDC_PRODUCT("bf16");
-#undef SHARDC_PRODUCT
+  SHARDC_PRODUCT("128", SHARDC_R64, "%64, %65", "%66", "%67, %68", SHARDC_F32(x, 0), SHARDC_F32(x, 8)
+                 : "l"(a), "l"(b), "r"(int(adds)), "n"(int(kColumnsA)), "n"(int(kColumnsB)));
 }
 /// The same with `a` in registers, as with multiplyAdd.
 template <typename T, bool kColumnsB>
 __device__ inline void multiply(float (&x)[8][4], const uint32_t (&a)[4], uint64_t b, bool adds) {
-#define SHARDC_PRODUCT(type)                                                                                           \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"                                                            \
-               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" SHARDC_R32                             \
-               "}, {%32, %33, %34, %35}, %36, p, 1, 1, %38;\n}"                                                        \
-               : SHARDC_F32(x, 0)                                                                                      \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int(adds)), "n"(int(kColumnsB)))
-  if constexpr (std::is_same_v<T, __half>)
-    SHARDC_PRODUCT("f16");
-  else
-    SHARDC_PRODUCT("bf16");
-#undef SHARDC_PRODUCT
+  SHARDC_PRODUCT("64", SHARDC_R32, "{%32, %33, %34, %35}, %36", "%37", "%38", SHARDC_F32(x, 0)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int(adds)), "n"(int(kColumnsB)));
 }
+#undef SHARDC_PRODUCT
+#undef SHARDC_TEXT
 #undef SHARDC_F4
 #undef SHARDC_F32
 #undef SHARDC_R16
