@@ -35,6 +35,7 @@ __global__ void __launch_bounds__(kWgThreads, 2)
   };
   const float one[2] = {1, 1};
   uint32_t packedOut[4][4];
+  float lse[2];
   // All have used up v of batch b: stores the result, and loads v of the next.
   auto finish = [&](int b) {
     char *result = results + (b - work.begin) % 2 * kWgTile;
@@ -42,16 +43,17 @@ __global__ void __launch_bounds__(kWgThreads, 2)
     showToProducts();
     if (!firstWarp) {
       pass(3, kWgThreads);
-      return;
+    } else {
+      meet(3, kWgThreads);
+      if (firstThread && group == 0) {
+        storeTile(maps.out, result, first, h, b);
+        commitStores();
+      }
+      if (firstThread && group == 1 && b + 1 < work.end)
+        beginValues(b + 1);
+      __syncwarp();
     }
-    meet(3, kWgThreads);
-    if (firstThread && group == 0) {
-      storeTile(maps.out, result, first, h, b);
-      commitStores();
-    }
-    if (firstThread && group == 1 && b + 1 < work.end)
-      beginValues(b + 1);
-    __syncwarp();
+    storeSums(w, b, h, rowOfWarp, lse); // not before: what makes the result visible waits for all that was begun
   };
   if (work.begin >= work.end)
     return;
@@ -67,11 +69,11 @@ __global__ void __launch_bounds__(kWgThreads, 2)
     if (group == 1)
       beginValues(work.begin);
   }
+  WgMask<4> mask;
+  mask.begin(w, work.begin, h, 0);
   waitForCopies();
   for (int b = work.begin; b < work.end; ++b) {
     const int item = b - work.begin;
-    WgMask<4> mask;
-    mask.begin(w, b, h, 0);
     waitForBytes(scoresArrived, item);
     float p[kWgBlocks][4], out[8][4], shift[2], sum[2], factor[2];
     beginProducts();
@@ -113,12 +115,14 @@ __global__ void __launch_bounds__(kWgThreads, 2)
     for (int j = 0; j < kWgRows / 16; ++j)
       multiply<T, true>(out, packed[j], further(values, j * 2048), j > 0);
     commitProducts();
+    if (b + 1 < work.end)
+      mask.begin(w, b + 1, h, 0);
+    finishSums(factor, lse, shift, sum);
     waitForCopies();
     if (threadIdx.x == 0)
       waitForStores(); // behind the barrier of the next batch, the place of that result is free
     waitForProducts<0>();
     pinned(out);
-    finishSums(factor, w, b, h, rowOfWarp, shift, sum);
     packRows<T>(packedOut, out, factor);
   }
   finish(work.end - 1);

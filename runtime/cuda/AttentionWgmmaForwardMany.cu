@@ -115,8 +115,9 @@ __global__ void __launch_bounds__(kWgThreads, 1)
     __syncthreads(); // all have used up the tiles
     if (tile + 1 < tiles)
       continue;
-    float factor[2];
-    finishSums(factor, w, b, h, rowOfWarp, shift, sum);
+    float factor[2], lse[2];
+    finishSums(factor, lse, shift, sum);
+    storeSums(w, b, h, rowOfWarp, lse);
     uint32_t result[4][4];
     packRows<T>(result, out, factor);
     keepPacked(queriesOf(item) + group * 8192, result);

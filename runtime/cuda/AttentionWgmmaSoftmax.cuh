@@ -53,17 +53,19 @@ __device__ inline void dropSome(float (&p)[kWgBlocks][4], const AttentionWork &w
   }
 }
 
-/// lse of the warp's rows, from `first` on, and what their results are multiplied by.
-__device__ inline void finishSums(float (&factor)[2], const AttentionWork &w, int b, int h, int first,
-                                  const float (&shift)[2], const float (&sum)[2]) {
+/// Of rows of such sums: lse, and what their results are multiplied by.
+__device__ inline void finishSums(float (&factor)[2], float (&lse)[2], const float (&shift)[2], const float (&sum)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half)
+    factor[half] = sum[half] == 0 ? 0.0f : 1 / sum[half], lse[half] = shift[half] + logf(sum[half]);
+}
+/// Of the warp's rows, from `first` on.
+__device__ inline void storeSums(const AttentionWork &w, int b, int h, int first, const float (&lse)[2]) {
   const int lane = threadIdx.x % kWarp;
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int i = first + lane / 4 + 8 * half;
-    factor[half] = sum[half] == 0 ? 0.0f : 1 / sum[half];
-    if (lane % 4 == 0 && i < w.queries)
-      store(w.lse, b * w.lseBatch + h * w.lseHead + i, shift[half] + logf(sum[half]));
-  }
+  for (int half = 0; half < 2; ++half)
+    if (const int i = first + lane / 4 + 8 * half; lane % 4 == 0 && i < w.queries)
+      store(w.lse, b * w.lseBatch + h * w.lseHead + i, lse[half]);
 }
 
 } // namespace shardc::cuda
