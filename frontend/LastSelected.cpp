@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/LastSelected.h"
+#include "frontend/Nodes.h"
 #include "onnx/onnx-ml.pb.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace shardc {
 namespace {
 
 using onnx::NodeProto;
 using onnx::TensorProto;
-
-int64_t intAttr(const NodeProto &node, llvm::StringRef name) {
-  for (const onnx::AttributeProto &attr : node.attribute())
-    if (attr.name() == name)
-      return attr.i();
-  return 0;
-}
 
 void setAttr(NodeProto &node, const char *name, int64_t value) {
   onnx::AttributeProto *attr = node.add_attribute();
@@ -25,10 +18,8 @@ void setAttr(NodeProto &node, const char *name, int64_t value) {
 
 class Rewriter {
 public:
-  Rewriter(onnx::GraphProto &graph, ScalarOf scalar) : graph_(graph), scalar_(scalar) {
-    for (int i = 0; i < graph.node_size(); ++i)
-      for (const std::string &name : graph.node(i).output())
-        producers_.try_emplace(name, i);
+  Rewriter(onnx::GraphProto &graph, ScalarOf scalar)
+      : graph_(graph), scalar_(scalar), producers_(findProducers(graph)) {
     for (const TensorProto &tensor : graph.initializer())
       initializers_.try_emplace(tensor.name(), &tensor);
   }
@@ -36,12 +27,12 @@ public:
   void run() {
     for (int i = 0, n = graph_.node_size(); i < n; ++i) {
       const NodeProto &gather = graph_.node(i);
-      if (gather.op_type() != "Gather" || gather.input_size() != 2 || intAttr(gather, "axis") != 1 || !isMinusOne(gather.input(1)))
+      if (gather.op_type() != "Gather" || gather.input_size() != 2 || intAttribute(gather, "axis", 0) != 1 || !isMinusOne(gather.input(1)))
         continue;
       const NodeProto *view = producer(gather.input(0), "Reshape", 2);
       const NodeProto *shape = view ? producer(view->input(1), "Concat", 3) : nullptr; // [batch, -1, size]
       const NodeProto *rows = shape ? producer(view->input(0), "GatherND", 2) : nullptr;
-      const NodeProto *turned = rows && intAttr(*rows, "batch_dims") == 0 ? producer(rows->input(1), "Transpose", 1) : nullptr;
+      const NodeProto *turned = rows && intAttribute(*rows, "batch_dims", 0) == 0 ? producer(rows->input(1), "Transpose", 1) : nullptr;
       if (const NodeProto *selected = turned ? producer(turned->input(0), "NonZero", 1) : nullptr)
         rewrite(i, rows->input(0), selected->input(0));
     }
@@ -92,7 +83,7 @@ private:
 
   onnx::GraphProto &graph_;
   ScalarOf scalar_;
-  llvm::StringMap<int> producers_;
+  const llvm::StringMap<int> producers_;
   llvm::StringMap<const TensorProto *> initializers_;
 };
 

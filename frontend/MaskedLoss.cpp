@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/MaskedLoss.h"
 #include "frontend/Emitter.h"
-#include "llvm/ADT/StringMap.h"
+#include "frontend/Nodes.h"
 #include <optional>
 
 namespace shardc {
@@ -55,11 +55,7 @@ struct Finder {
 } // namespace
 
 llvm::DenseMap<int, MaskedLoss> findMaskedLosses(const onnx::GraphProto &graph) {
-  llvm::StringMap<int> producers; // the node that defines a value
-  for (int i = 0; i < graph.node_size(); ++i)
-    for (const std::string &name : graph.node(i).output())
-      if (!name.empty())
-        producers[name] = i;
+  const llvm::StringMap<int> producers = findProducers(graph);
   llvm::DenseMap<int, MaskedLoss> found;
   Finder finder{graph, producers};
   for (int i = 0; i < graph.node_size(); ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/NameRules.h"
+#include "frontend/Nodes.h"
 #include "frontend/OnnxFile.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -10,13 +11,6 @@ using onnx::NodeProto;
 
 bool isOp(const NodeProto &node, llvm::StringRef op) {
   return node.op_type() == op && node.domain().empty();
-}
-
-int64_t intAttribute(const NodeProto &node, llvm::StringRef name, int64_t otherwise) {
-  for (const onnx::AttributeProto &attribute : node.attribute())
-    if (attribute.name() == name)
-      return attribute.i();
-  return otherwise;
 }
 
 /// The input is the matrix of a linear layer, stored [in, out].

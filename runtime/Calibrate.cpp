@@ -74,11 +74,6 @@ public:
   plan::Plan take() { return std::move(plan_); }
 
 private:
-  static plan::Attr &addAttr(plan::Command &command, const char *name) {
-    plan::Attr &attr = *command.add_attrs();
-    attr.set_name(name);
-    return attr;
-  }
   plan::Plan plan_;
 };
 

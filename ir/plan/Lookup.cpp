@@ -33,4 +33,10 @@ const plan::Attr *findAttr(const google::protobuf::RepeatedPtrField<plan::Attr> 
   return nullptr;
 }
 
+plan::Attr &addAttr(plan::Command &command, llvm::StringRef name) {
+  plan::Attr &attr = *command.add_attrs();
+  attr.set_name(name.str());
+  return attr;
+}
+
 } // namespace shardc

@@ -34,5 +34,7 @@ const plan::Output *findOutput(const plan::Plan &plan, llvm::StringRef program, 
 /// How often an update step runs the program: 0 for eval, accumulate - 2 for train_middle, else 1.
 uint64_t runsPerStep(const plan::Plan &plan, const plan::Program &program);
 const plan::Attr *findAttr(const google::protobuf::RepeatedPtrField<plan::Attr> &attrs, llvm::StringRef name);
+/// An attribute without a value yet.
+plan::Attr &addAttr(plan::Command &command, llvm::StringRef name);
 
 } // namespace shardc

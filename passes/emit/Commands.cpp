@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/emit/Commands.h"
 #include "passes/Timeline.h"
+#include "passes/emit/CommandAttr.h"
 
 namespace shardc::emit {
-
-static void addAttr(plan::Command &command, llvm::StringRef name, const Attr &value) {
-  plan::Attr &attr = *command.add_attrs();
-  attr.set_name(name.str());
-  if (auto *i = std::get_if<int64_t>(&value))
-    attr.set_i(*i);
-  else if (auto *f = std::get_if<double>(&value))
-    attr.set_f(*f);
-  else if (auto *s = std::get_if<std::string>(&value))
-    attr.set_s(*s);
-  else {
-    attr.mutable_ints();
-    for (int64_t v : std::get<Ints>(value)) // no op that runs has a tensor as attribute
-      attr.mutable_ints()->add_v(v);
-  }
-}
 
 static plan::Ref absentRef() {
   plan::Ref ref;

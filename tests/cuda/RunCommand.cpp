@@ -2,9 +2,9 @@
 #include "tests/cuda/RunCommand.h"
 #include "ir/base/Movement.h"
 #include "ir/ops/Reference.h"
+#include "passes/emit/CommandAttr.h"
 #include "runtime/cuda/Kernel.h"
 #include "runtime/host/Fault.h"
-#include "tests/ops/CommandAttr.h"
 #include <cstring>
 #include <random>
 

@@ -4,7 +4,7 @@
 #include "ir/ops/Reference.h"
 #include "passes/FusedBody.h"
 #include "passes/Layout.h"
-#include "tests/ops/CommandAttr.h"
+#include "passes/emit/CommandAttr.h"
 
 namespace shardc::test {
 

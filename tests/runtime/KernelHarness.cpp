@@ -3,8 +3,8 @@
 #include "ir/base/Error.h"
 #include "ir/graph/Builder.h"
 #include "ir/ops/Reference.h"
-#include "tests/ops/CommandAttr.h"
 #include "gtest/gtest.h"
+#include "passes/emit/CommandAttr.h"
 #include <atomic>
 #include <cmath>
 #include <cstdlib>

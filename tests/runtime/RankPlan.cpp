@@ -42,12 +42,6 @@ plan::Command &PlanWriter::command(const char *kernel, unsigned stream, std::vec
   return command;
 }
 
-static plan::Attr &addAttr(plan::Command &command, const char *name) {
-  plan::Attr &attr = *command.add_attrs();
-  attr.set_name(name);
-  return attr;
-}
-
 plan::Command &PlanWriter::fused(const char *body, std::vector<plan::Ref> inputs, plan::Ref output) {
   plan::Command &c = command("fused", 0, std::move(inputs), {output});
   addAttr(c, "body").set_s(body);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of ops as those of commands, for tests that make commands without the emitter.
+// Attributes of ops as those of commands.
 #pragma once
 
 #include "ir/graph/Attr.h"
@@ -7,10 +7,9 @@
 
 namespace shardc {
 
-/// Requires: not a tensor.
+/// Requires: not a tensor, which no op that runs has.
 inline void addAttr(plan::Command &command, llvm::StringRef name, const Attr &value) {
-  plan::Attr &attr = *command.add_attrs();
-  attr.set_name(name.str());
+  plan::Attr &attr = addAttr(command, name);
   if (auto *i = std::get_if<int64_t>(&value))
     attr.set_i(*i);
   else if (auto *f = std::get_if<double>(&value))
