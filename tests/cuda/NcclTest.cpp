@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL with the one rank that fits on one device: memory of its own, registered; calls in graphs; an end in order, and one without.
-// Two ranks are the business of nccl_on_one_gpu.py and two_gpus.sh.
+// Two ranks are the business of nccl_ranks.py and two_gpus.sh.
 #include "runtime/comm/Local.h"
 #include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/Event.h"
@@ -13,8 +13,6 @@ namespace shardc::test {
 namespace {
 
 using cuda::check;
-
-std::string messageOf(llvm::Error error) { return error ? llvm::toString(std::move(error)) : std::string(); }
 
 TEST(CudaNccl, RefusesMulticast) {
   auto group = makeLocalGroup(1);

@@ -28,6 +28,14 @@ DeviceMemory::DeviceMemory(const void *from, size_t bytes) : bytes_(bytes) {
 DeviceMemory::~DeviceMemory() { cudaFree(data_); }
 void DeviceMemory::get(void *to) const { EXPECT_EQ(cudaMemcpy(to, data_, bytes_, cudaMemcpyDefault), cudaSuccess); }
 
+std::string messageOf(llvm::Error error) { return error ? llvm::toString(std::move(error)) : std::string(); }
+
+std::vector<float> floats(Executor &executor, uint32_t buffer, int64_t n) {
+  std::vector<float> values(n);
+  llvm::cantFail(executor.read(buffer, 0, values.data(), 4 * n));
+  return values;
+}
+
 llvm::Error launchAndWait(cuda::Kernel &kernel) {
   cuda::Device &device = *sharedDevice();
   cudaStream_t stream;

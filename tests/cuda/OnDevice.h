@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that tests share, and one op on it.
+// The device that tests share, one op on it, and what tests ask of an executor.
 #pragma once
 
+#include "runtime/Executor.h"
 #include "runtime/cuda/Kernel.h"
 #include "tests/ops/PrepareKernel.h"
 #include "gtest/gtest.h"
@@ -29,6 +30,12 @@ private:
   void *data_ = nullptr;
   size_t bytes_;
 };
+
+/// "" if nothing is wrong.
+std::string messageOf(llvm::Error error);
+
+/// The first n elements of a buffer, which holds f32.
+std::vector<float> floats(Executor &executor, uint32_t buffer, int64_t n);
 
 /// Launches a kernel of the shared device once, on a stream of its own, and waits. An error if it raised a fault.
 llvm::Error launchAndWait(cuda::Kernel &kernel);
