@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""layers.py finds each kind of mistake, and nothing in clean files."""
+"""layers.py and readmes.py find each kind of mistake, and nothing in clean files."""
 import os
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import layers
+import readmes
 
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
 CASES = [
@@ -27,14 +28,42 @@ CASES = [
     ("frontend/K.cpp", SPDX + "// TO" + "DO later\n", "unfinished work"),
 ]
 
+# A project with one folder `ir`, which has A.h, A.cpp, BOne.cpp, BTwo.cpp, part/Main.js, and this README; what must be said.
+TABLE = "| file | |\n|---|---|\n| `A.h`, `B*` | x |\n"
+READMES = [
+    (TABLE + "As `--rank` says, see [here](A.h) and ir/A.\n", None),
+    ("No table, so nothing must be named.\n", None),
+    (TABLE + "| `part/Main.js`, `part/` | x |\n", None),
+    (TABLE.replace("`A.h`, ", ""), "ir/README.md:1: does not name A.h"),
+    (TABLE + "| `Gone` | x |\n", "ir/README.md:4: no such file: Gone"),
+    (TABLE + "| `gone/` | x |\n", "ir/README.md:4: no such folder: gone/"),
+    (TABLE + "See [there](gone.md).\n", "ir/README.md:4: the link leads nowhere: gone.md"),
+    (TABLE + "See `ir/Gone.h`.\n", "ir/README.md:4: no such path: ir/Gone.h"),
+    (TABLE + "Say `--rankz 2`.\n", "ir/README.md:4: no tool or script has this flag: --rankz"),
+]
+
+
+def write(root, path, content):
+    os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+    with open(os.path.join(root, path), "w") as file:
+        file.write(content)
+
+
 with tempfile.TemporaryDirectory() as root:
     for path, content, _ in CASES:
-        os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
-        with open(os.path.join(root, path), "w") as file:
-            file.write(content)
+        write(root, path, content)
     found = layers.check(root)
     for path, _, wanted in CASES:
         here = [line for line in found if line.startswith(path + ":")]
         assert len(here) == (1 if wanted else 0), (path, here)
         assert not wanted or wanted in here[0], (path, here)
-print(f"{len(CASES)} cases")
+
+with tempfile.TemporaryDirectory() as root:
+    for name in "A.h", "A.cpp", "BOne.cpp", "BTwo.cpp", "part/Main.js":
+        write(root, f"ir/{name}", "")
+    write(root, "tools/Flags.cpp", 'cl::opt<int> ranks("rank");\n')
+    for text, wanted in READMES:
+        write(root, "ir/README.md", text)
+        found = readmes.check(root)
+        assert found[-1:] == ([wanted] if wanted else []), (text, found)
+print(f"{len(CASES)} cases, {len(READMES)} READMEs")
