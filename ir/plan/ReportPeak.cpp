@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/base/DType.h"
+#include "ir/base/Workspace.h"
 #include "ir/plan/Groups.h"
 #include "ir/plan/Peak.h"
 #include "ir/plan/Positions.h"
@@ -25,6 +26,7 @@ struct AtPeak {
   uint64_t ofRows = 0;    ///< grows with the batch
   uint64_t parameters = 0, states = 0;
   uint64_t gradients = 0; ///< of buckets that are complete: stages 2 and 3 keep slices of them
+  uint64_t scratch = 0;   ///< of products: as large whatever changes
 };
 
 AtPeak bytesAtPeak(const plan::Plan &plan) {
@@ -41,8 +43,10 @@ AtPeak bytesAtPeak(const plan::Plan &plan) {
     for (uint32_t index : peak.buffers) {
       uint64_t bytes = alignedBytes(plan.buffers(index));
       switch (plan.buffers(index).kind()) {
-      case plan::ACTIVATION:
       case plan::WORKSPACE:
+        (bytes == kProductWorkspace ? at.scratch : at.ofRows) += bytes;
+        break;
+      case plan::ACTIVATION:
       case plan::INPUT:
         at.ofRows += bytes;
         break;
@@ -72,8 +76,7 @@ uint64_t savedByASecondRank(const plan::Plan &plan, const AtPeak &at) {
 }
 
 /// Changes that this compiler can make, those that change the training least first.
-std::vector<Change> changes(const plan::Plan &plan) {
-  AtPeak at = bytesAtPeak(plan);
+std::vector<Change> changes(const plan::Plan &plan, const AtPeak &at) {
   unsigned ranks = plan.ranks(), zero = plan.zero();
   std::vector<Change> list;
   if (ranks > 1 && zero < 3) {
@@ -180,11 +183,13 @@ void printPeak(const plan::Plan &plan, raw_ostream &os) {
     printGroups(plan, peak, os);
   }
   os << "\nwhat would lower it\n";
-  std::vector<Change> list = changes(plan);
+  AtPeak at = bytesAtPeak(plan);
+  std::vector<Change> list = changes(plan, at);
   for (const Change &change : list)
     os << "  " << change.what << ": about " << bytesText(change.saves) << " less\n";
   if (list.empty())
-    os << "  a smaller model: parameters are nearly all of it\n";
+    os << (at.scratch > at.parameters ? "  nothing: scratch memory of a product is nearly all of it, the same for any model\n"
+                                      : "  a smaller model: parameters are nearly all of it\n");
 }
 
 } // namespace shardc
