@@ -228,7 +228,8 @@ llvm::Expected<BoundInputs> Binder::build() {
       bound.type.dims.push_back(dimOf(input, i));
     if (!checkedNumElements(bound.type.dims))
       return userError(model_.path() + ": input " + quoted(input.name) + " is too large: got " +
-                       formatDims(bound.type.dims));
+                           formatDims(bound.type.dims) + ", wanted at most 2^63 - 1 elements",
+                       "check --dim, --batch and --input-shape");
     if (!input.keys.empty())
       bound.batchMajor = bySize || (input.keys[0] != batchKey && !input.keys[0].empty() && symbols_[input.keys[0]].rowsOnly)
                              ? bound.type.dims[0] == result.batch

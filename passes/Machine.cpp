@@ -2,8 +2,10 @@
 #include "passes/Machine.h"
 #include "ir/base/Error.h"
 #include "ir/base/File.h"
+#include "ir/base/Hint.h"
 #include "ir/base/Json.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace llvm;
@@ -64,8 +66,12 @@ std::optional<Machine> builtIn(StringRef name) {
   return machine;
 }
 
-Error wrongValue(StringRef file, StringRef key) {
-  return userError(file + ": " + key + ": wanted a finite number of at least 0");
+Error wrongValue(StringRef file, StringRef key, const json::Value &value, const Twine &wanted) {
+  std::string got;
+  raw_string_ostream(got) << value;
+  if (got.size() > 40)
+    got = got.substr(0, 37) + "...";
+  return userError(file + ": " + key + ": got " + got + ", wanted " + wanted);
 }
 
 Expected<Machine> fromJson(StringRef file, const json::Object &object) {
@@ -74,7 +80,7 @@ Expected<Machine> fromJson(StringRef file, const json::Object &object) {
     std::optional<StringRef> name = base->getAsString();
     std::optional<Machine> known = name ? builtIn(*name) : std::nullopt;
     if (!known)
-      return userError(file + ": base: not a built-in machine", "built in: " + builtInMachines());
+      return wrongValue(file, "base", *base, builtInMachines());
     machine = *known;
     machine.name = file.str();
   }
@@ -107,7 +113,7 @@ Expected<Machine> fromJson(StringRef file, const json::Object &object) {
     if (key == "price_as") {
       std::optional<DType> dtype = parseDType(value.getAsString().value_or(""));
       if (dtype != DType::F32 && dtype != DType::BF16)
-        return userError(file + ": price_as: wanted \"f32\" or \"bf16\"");
+        return wrongValue(file, key, value, "f32 or bf16");
       machine.priceAs = *dtype;
       continue;
     }
@@ -116,25 +122,25 @@ Expected<Machine> fromJson(StringRef file, const json::Object &object) {
     if (rate != std::end(kRates)) {
       std::optional<double> number = value.getAsNumber();
       if (!number || !std::isfinite(*number) || *number < 0)
-        return wrongValue(file, key);
+        return wrongValue(file, key, value, "a finite number from 0");
       machine.*rate->member = *number;
     } else if (amount != std::end(kAmounts)) {
       std::optional<int64_t> number = value.getAsInteger();
       if (!number || *number < 0)
-        return wrongValue(file, key);
+        return wrongValue(file, key, value, "a whole number from 0");
       machine.*amount->member = uint64_t(*number);
     } else {
-      return userError(file + ": unknown key: got '" + key + "'",
-                       "known: base name flops flops_fp64 flops_16bit memory_bandwidth command_us "
+      return userError(file + ": unknown key: got '" + key +
+                       "', wanted one of base name flops flops_fp64 flops_16bit memory_bandwidth command_us "
                        "link_bandwidth link_latency_us overlap_slowdown memory_bytes floor_bytes price_as");
     }
   }
   for (const Rate &rate : ArrayRef(kRates).take_front(5))
     if (machine.*rate.member <= 0)
-      return userError(file + ": " + rate.key + ": missing or 0",
+      return userError(file + ": " + rate.key + ": got none or 0, wanted a number above 0",
                        "\"base\": \"cpu\" gives defaults");
   if (machine.overlapSlowdown < 1)
-    return userError(file + ": overlap_slowdown: wanted at least 1");
+    return wrongValue(file, "overlap_slowdown", machine.overlapSlowdown, "a number from 1");
   return machine;
 }
 
@@ -163,6 +169,7 @@ constexpr uint64_t kMostBytes = 1 << 20; ///< of a machine's file
 std::string builtInMachines() { return join(ArrayRef(kBuiltIn), ", "); }
 
 Expected<Machine> loadMachine(StringRef nameOrFile) {
+  constexpr const char *kHint = "shardc-train --calibrate FILE.json writes such a file";
   if (std::optional<Machine> machine = builtIn(nameOrFile))
     return *machine;
   if (!nameOrFile.contains('/') && !nameOrFile.ends_with(".json"))
@@ -173,8 +180,8 @@ Expected<Machine> loadMachine(StringRef nameOrFile) {
     return buffer.takeError();
   Expected<json::Object> object = parseJsonObject((*buffer)->getBuffer());
   if (!object)
-    return userError(nameOrFile + ": " + toString(object.takeError()));
-  return fromJson(nameOrFile, *object);
+    return userError(nameOrFile + ": " + toString(object.takeError()), kHint);
+  return withHint(fromJson(nameOrFile, *object), kHint);
 }
 
 } // namespace shardc

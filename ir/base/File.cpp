@@ -90,7 +90,9 @@ Error writeFileAtomically(StringRef path, function_ref<Error(raw_ostream &)> wri
 Expected<std::unique_ptr<MemoryBuffer>> readFile(StringRef path, uint64_t mostBytes) {
   constexpr size_t kChunk = 1 << 16;
   constexpr uint64_t kMostOfDevice = 1 << 20;
-  auto cannotRead = [&](std::error_code reason) { return userError(path + ": cannot be read: " + reason.message()); };
+  auto cannotRead = [&](std::error_code reason) {
+    return userError(path + ": cannot be read: " + reason.message(), "check the path, and whether you may read it");
+  };
   int fd = STDIN_FILENO;
   if (path != "-")
     if (std::error_code reason = sys::fs::openFileForRead(path, fd))
@@ -114,7 +116,10 @@ Expected<std::unique_ptr<MemoryBuffer>> readFile(StringRef path, uint64_t mostBy
     if (got == 0)
       return std::make_unique<SmallVectorMemoryBuffer>(std::move(bytes), path);
   }
-  return userError(path + ": too large: wanted at most " + Twine(mostBytes) + " bytes");
+  const bool ends = status.type() == sys::fs::file_type::regular_file;
+  return userError(path + ": too large: got " + (ends ? Twine(status.getSize()) + " bytes" : Twine("no end")) + ", wanted at most " +
+                       Twine(mostBytes) + (ends ? "" : " bytes"),
+                   "is it the right file?");
 }
 
 } // namespace shardc

@@ -33,13 +33,13 @@ static std::optional<size_t> countTopNames(llvm::StringRef json) {
 llvm::Expected<llvm::json::Object> parseJsonObject(llvm::StringRef text) {
   std::optional<size_t> names = countTopNames(text);
   if (!names)
-    return userError("nested too deep");
+    return userError("nested too deep: got more than 8 levels, wanted at most 8");
   auto json = llvm::json::parse(text);
   if (!json)
     return userError("not JSON: " + llvm::toString(json.takeError()));
   llvm::json::Object *object = json->getAsObject();
   if (!object)
-    return userError("wanted a JSON object");
+    return userError("got another JSON value, wanted an object");
   if (object->size() != *names)
     return userError("a name is there twice: got " + llvm::Twine(*names) + " entries with " + llvm::Twine(object->size()) + " names");
   return std::move(*object);

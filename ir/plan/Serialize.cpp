@@ -64,7 +64,7 @@ Error writePlan(const plan::Plan &plan, StringRef path) {
 
 Expected<plan::Plan> parsePlan(StringRef bytes, StringRef place) {
   if (!bytes.starts_with(kMagic)) // deserves a better word than a wrong checksum
-    return userError(place + ": not a plan file", "shardc MODEL.onnx -o FILE.plan makes one");
+    return userError(place + ": not a plan file: got other first bytes, wanted SHARDCPL", "shardc MODEL.onnx -o FILE.plan makes one");
   if (bytes.size() < kHeaderBytes + kChecksumBytes)
     return damaged(place, "truncated: got " + Twine(bytes.size()) + " bytes");
   if (bytes.size() > kMaxFileBytes)

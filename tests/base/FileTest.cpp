@@ -110,21 +110,22 @@ TEST_F(FileTest, DiskFullHalfWay) {
 TEST_F(FileTest, IsReadWhole) {
   auto readOf = [&](StringRef path, uint64_t most) {
     auto buffer = readFile(path, most);
-    return buffer ? (*buffer)->getBuffer().str() : "error: " + toString(buffer.takeError());
+    return buffer ? (*buffer)->getBuffer().str() : "error: " + StringRef(toString(buffer.takeError())).split("\nhint:").first.str();
   };
   for (size_t size : {size_t(0), size_t(5), size_t(1) << 16, (size_t(1) << 16) + 1, size_t(1) << 20}) {
     std::string text(size, 'x');
     ASSERT_FALSE(bool(write(at("a"), text)));
     EXPECT_EQ(readOf(at("a"), size), text);
     if (size) {
-      EXPECT_EQ(readOf(at("a"), size - 1), "error: " + at("a") + ": too large: wanted at most " + std::to_string(size - 1) + " bytes");
+      EXPECT_EQ(readOf(at("a"), size - 1), "error: " + at("a") + ": too large: got " + std::to_string(size) +
+                                               " bytes, wanted at most " + std::to_string(size - 1));
     }
     EXPECT_EQ(*cantFail(readFile(at("a"), size))->getBufferEnd(), '\0');
   }
   EXPECT_EQ(readOf(at("none"), 9), "error: " + at("none") + ": cannot be read: No such file or directory");
   EXPECT_EQ(readOf(folder_, 9), ("error: " + folder_ + ": cannot be read: Is a directory").str());
   EXPECT_EQ(readOf("/dev/null", 9), "");
-  EXPECT_EQ(readOf("/dev/zero", uint64_t(1) << 40), "error: /dev/zero: too large: wanted at most 1048576 bytes");
+  EXPECT_EQ(readOf("/dev/zero", uint64_t(1) << 40), "error: /dev/zero: too large: got no end, wanted at most 1048576 bytes");
 }
 
 TEST_F(FileTest, PipesAreReadToTheirEnd) {

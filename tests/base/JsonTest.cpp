@@ -21,16 +21,16 @@ TEST(Json, ReadsWhatLlvmReads) {
 }
 
 TEST(Json, RefusesWhatIsNoObject) {
-  EXPECT_EQ(judge("[]"), "wanted a JSON object");
+  EXPECT_EQ(judge("[]"), "got another JSON value, wanted an object");
   EXPECT_EQ(judge("{"), "not JSON: [1:1, byte=1]: Expected object key");
   EXPECT_EQ(judge(""), "not JSON: [1:0, byte=0]: Unexpected EOF");
 }
 
 TEST(Json, RefusesWhatWouldEndTheProcess) {
   for (char open : {'[', '{'})
-    EXPECT_EQ(judge(std::string(1000000, open)), "nested too deep");
+    EXPECT_EQ(judge(std::string(1000000, open)), "nested too deep: got more than 8 levels, wanted at most 8");
   EXPECT_EQ(judge("{\"a\": " + std::string(7, '[') + std::string(7, ']') + "}"), "");
-  EXPECT_EQ(judge("{\"a\": " + std::string(8, '[') + std::string(8, ']') + "}"), "nested too deep");
+  EXPECT_EQ(judge("{\"a\": " + std::string(8, '[') + std::string(8, ']') + "}"), "nested too deep: got more than 8 levels, wanted at most 8");
 }
 
 TEST(Json, RefusesANameThatIsThereTwice) {

@@ -146,7 +146,7 @@ TEST(BindDims, Mistakes) {
             "--input-shape x: number of dims: got 1 (2), wanted 2");
   EXPECT_EQ(m.errorOf(options({{"batch", int64_t(1) << 40}, {"past + new", int64_t(1) << 40}},
                               {{"mask", {int64_t(1) << 40, 1}}})),
-            "m.onnx: input 'x' is too large: got 1099511627776x1099511627776");
+            "m.onnx: input 'x' is too large: got 1099511627776x1099511627776, wanted at most 2^63 - 1 elements");
 }
 
 TEST(BindDims, FixedDimsStay) {

@@ -41,7 +41,7 @@ TEST(Serialize, FilesRoundTrip) {
   Expected<plan::Plan> gone = readPlan(path);
   ASSERT_FALSE(bool(gone));
   EXPECT_EQ(toString(gone.takeError()),
-            (path + ": cannot be read: No such file or directory").str());
+            (path + ": cannot be read: No such file or directory\nhint: check the path, and whether you may read it").str());
 }
 
 TEST(Serialize, EveryFlippedByteIsRefused) {

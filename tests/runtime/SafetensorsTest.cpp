@@ -33,7 +33,7 @@ TEST(Safetensors, AcceptsWhatTheFormatAllows) {
 }
 
 TEST(Safetensors, RefusesDamagedHeaders) {
-  EXPECT_EQ(judge("[]", 0), "f: header is damaged: wanted a JSON object");
+  EXPECT_EQ(judge("[]", 0), "f: header is damaged: got another JSON value, wanted an object");
   EXPECT_EQ(judge(R"({"a":1})", 0),
             "f/a: header entry is damaged: wanted dtype, shape and two data_offsets");
   EXPECT_EQ(judge(R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4),
@@ -53,7 +53,7 @@ TEST(Safetensors, RefusesDamagedHeaders) {
             "offsets inside it");
   EXPECT_EQ(judge(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8),
             "f/a: size does not fit the shape: got 8 bytes, wanted 12 for F32 3");
-  EXPECT_EQ(judge(std::string(100000, '['), 0), "f: header is damaged: nested too deep");
+  EXPECT_EQ(judge(std::string(100000, '['), 0), "f: header is damaged: nested too deep: got more than 8 levels, wanted at most 8");
 }
 
 TEST(Safetensors, RefusesOverlapHolesAndDuplicates) {

@@ -12,6 +12,8 @@ namespace {
 
 cl::OptionCategory testCategory("Test flags");
 cl::opt<int> ranksFlag("ranks", cl::desc("how many"), cl::cat(testCategory));
+cl::opt<uint64_t> seedFlag("seed", cl::cat(testCategory));
+cl::opt<double> rateFlag("rate", cl::cat(testCategory));
 cl::opt<Size> memoryFlag("memory", cl::desc("how much"), cl::cat(testCategory));
 cl::opt<std::string> modelFlag(cl::Positional, cl::desc("MODEL.onnx"), cl::cat(testCategory));
 
@@ -40,21 +42,22 @@ TEST(CommandLineDeathTest, WhatIsFarFromAnyFlagIsNotTakenForOne) {
 
 TEST(CommandLineDeathTest, BadNumber) {
   EXPECT_ENDS(1,
-              "^shardc: error: command line: for the --ranks option: 'two' value invalid for "
-              "integer argument\nhint: see tool --help\n$",
+              "^shardc: error: --ranks: got 'two', wanted a whole number\nhint: see tool --help\n$",
               "--ranks=two");
+  EXPECT_ENDS(1, "^shardc: error: --seed: got '-2', wanted a whole number from 0\nhint: ", "--seed=-2");
+  EXPECT_ENDS(1, "^shardc: error: --rate: got 'fast', wanted a number\nhint: ", "--rate", "fast");
+  EXPECT_ENDS(1, "^shardc: error: --quiet: got '3', wanted true or false\nhint: ", "--quiet=3");
 }
 
 TEST(CommandLineDeathTest, BadSize) {
   EXPECT_ENDS(1,
-              "^shardc: error: command line: for the --memory option: got 'lots', wanted a size, "
+              "^shardc: error: --memory: got 'lots', wanted a size, "
               "such as 24GiB\nhint: ",
               "--memory", "lots");
 }
 
 TEST(CommandLineDeathTest, MissingValue) {
-  EXPECT_ENDS(1, "^shardc: error: command line: for the --ranks option: requires a value\nhint: ",
-              "--ranks");
+  EXPECT_ENDS(1, "^shardc: error: --ranks: got none, wanted a value\nhint: ", "--ranks");
 }
 
 TEST(CommandLineDeathTest, TooManyPositionals) {

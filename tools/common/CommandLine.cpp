@@ -48,12 +48,34 @@ private:
   int memory_, saved_;
 };
 
-/// "shardc: for the --ranks option: 'x' value invalid for integer argument!" -> "for the --ranks
-/// option: ..."
+/// "shardc: for the --ranks option: ..." -> "for the --ranks option: ..."
 StringRef withoutProgram(StringRef line, StringRef program) {
   line.consume_front(program);
   line.consume_front(": ");
   return line.trim();
+}
+
+/// "for the --ranks option: 'x' value invalid for uint argument" -> "--ranks: got 'x', wanted a whole number from 0"; "" for what does
+/// not begin so.
+std::string mistakeInFlag(StringRef message) {
+  if (!message.consume_front("for the "))
+    return "";
+  auto [flag, what] = message.split(" option: ");
+  auto [got, kind] = what.split(" value invalid for ");
+  std::string said = what.str();
+  if (kind.starts_with("u"))
+    said = (got + ", wanted a whole number from 0").str();
+  else if (kind.starts_with("floating"))
+    said = (got + ", wanted a number").str();
+  else if (!kind.empty())
+    said = (got + ", wanted a whole number").str();
+  else if (what.contains(" is invalid value for boolean"))
+    said = (what.split(" is ").first + ", wanted true or false").str();
+  else if (what.starts_with("requires a value"))
+    said = "none, wanted a value";
+  else
+    return (flag + ": " + said).str();
+  return (flag + ": got " + said).str();
 }
 
 /// The first line is the mistake; the rest (did you mean) helps.
@@ -65,6 +87,8 @@ Error usageError(StringRef printed, StringRef program) {
   auto [message, seeHelp] = withoutProgram(lines[0], program).split("  Try:");
   std::string hint = ("see " + program + " --help").str();
   message = message.rtrim().rtrim(".!");
+  if (std::string ofFlag = mistakeInFlag(message); !ofFlag.empty())
+    return userError(ofFlag, hint);
   std::string text = message.str();
   if (message.starts_with("Unknown command line argument")) {
     StringRef flag = message.split("argument ").second;

@@ -35,7 +35,7 @@ cl::list<std::string> dims("dim", cl::desc("bind dimensions of an ONNX model"), 
 
 Error runPack() {
   if (inputPath.getNumOccurrences() || !passNames.empty() || verifyOnly)
-    return userError("command line: --pack reads no IR: got a graph or a pass, wanted --pack, --capacity and -o alone");
+    return userError("--pack: reads no IR: got a graph or a pass, wanted --pack, --capacity and -o alone");
   std::optional<uint64_t> most;
   if (capacity.getNumOccurrences())
     most = uint64_t(capacity.bytes);
@@ -73,7 +73,7 @@ Expected<Pass> findPass(StringRef text, CompileOptions &options) {
   for (const NamedPass &pass : allPasses())
     if (pass.name == name)
       return pass.pass;
-  return userError("--pass: got '" + name + "', wanted one of --list-passes");
+  return userError("--pass: got '" + name + "', wanted the name of a pass", "shardc-opt --list-passes lists them");
 }
 
 Error run() {
@@ -89,7 +89,7 @@ Error run() {
   if (packPath.getNumOccurrences())
     return runPack();
   if (capacity.getNumOccurrences())
-    return userError("command line: --capacity is of --pack: got no --pack, wanted --pack FILE.csv");
+    return userError("--capacity: is of --pack: got no --pack, wanted --pack FILE.csv");
   auto graph = load();
   if (!graph)
     return graph.takeError();

@@ -59,7 +59,7 @@ llvm::Expected<DeviceKind> chooseDevice(llvm::StringRef flag, const plan::Plan &
   if (name.empty() || name == "cpu")
     return DeviceKind::Cpu;
   if (name != "cuda")
-    return userError((flag.empty() ? "plan: target: got " : "command line: --device: got ") + name + ", wanted cpu or cuda");
+    return userError((flag.empty() ? "plan: target: got " : "--device: got ") + name + ", wanted cpu or cuda");
   if (llvm::Error error = checkCuda())
     return error;
   return DeviceKind::Cuda;

@@ -124,8 +124,10 @@ cl::opt<std::string> resumeFlag("resume", cl::ValueOptional, cl::value_desc("DIR
 cl::opt<std::string> exportFlag("export", cl::value_desc("FILE.onnx"), cl::cat(laterCategory),
                                 cl::desc("the trained model as ONNX"));
 
+/// `what` begins with a flag, or with what the command line lacks.
 Error commandLine(const Twine &what, const Twine &hint = "see shardc-train --help") {
-  return userError("command line: " + what, hint);
+  std::string text = what.str();
+  return userError(StringRef(text).starts_with("--") ? text : "command line: " + text, hint);
 }
 
 Error checkNotBuilt() {
