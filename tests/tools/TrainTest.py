@@ -225,7 +225,7 @@ class Train(unittest.TestCase):
         for flags in (["--resume"], ["--resume=latest"], ["--export", "x.onnx"],
                       ["--save-steps", "5"], ["--save-total-limit", "2"]):
             r = self.train(*flags, code=1)
-            self.assertRegex(r.stderr, f"shardc: error: command line: {flags[0].split('=')[0]}.* is not built yet")
+            self.assertRegex(r.stderr, f"shardc: error: {flags[0].split('=')[0]}.* is not built yet")
         self.train("--ranks", "1", "--device", "cpu", "--save-steps", "0", steps=1)
 
     def test_launchers(self):

@@ -2,6 +2,7 @@
 #include "tools/common/CommandLine.h"
 #include "ir/base/Error.h"
 #include "ir/base/Screen.h"
+#include "tools/common/Help.h"
 #include "tools/common/Report.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Path.h"
@@ -114,25 +115,28 @@ void parseCommandLine(int argc, char **argv, const ToolHelp &help) {
   shown.push_back(&generalCategory);
   cl::HideUnrelatedOptions(shown);
   cl::SetVersionPrinter(printVersion);
+  winsize terminal;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &terminal) == 0)
+    fitTerminal(terminal.ws_col);
+  const size_t columns = onTerminal() ? screenColumns() : SIZE_MAX;
+  wrapHelp(columns);
   std::string examples = "\nEXAMPLES:\n\n";
   for (StringRef rest = help.examples.trim(); !rest.empty();) {
     auto [line, next] = rest.split('\n');
-    examples += ("  " + line.trim() + "\n").str();
+    examples += "  " + wrapped(line.trim(), columns - 8, " \\\n      ") + "\n"; // 6 spaces and a backslash
     rest = next;
   }
   cl::extrahelp afterOptions(examples);
 
+
   CapturedStderr captured;
   std::string printed;
   raw_string_ostream stream(printed);
-  bool parsed = cl::ParseCommandLineOptions(argc, argv, help.overview, &stream);
+  bool parsed = cl::ParseCommandLineOptions(argc, argv, wrapped(help.overview, columns), &stream);
   printed = captured.finish() + printed;
   if (!parsed)
     std::exit(reportAndExitCode(usageError(printed, sys::path::filename(argv[0]))));
   errs() << printed;
-  winsize terminal;
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &terminal) == 0)
-    fitTerminal(terminal.ws_col);
 }
 
 raw_ostream &notes() { return quietFlag ? nulls() : errs(); }
