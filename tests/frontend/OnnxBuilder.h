@@ -85,4 +85,14 @@ struct OnnxBuilder {
   }
 };
 
+/// input x -> Add(x, w) -> y
+inline OnnxBuilder smallModel(int opset = 17) {
+  OnnxBuilder b(opset);
+  b.input("x");
+  b.weight("w", {2, 3}, {1, 2, 3, 4, 5, 6});
+  b.node("Add", {"x", "w"}, {"y"}, "/Add");
+  b.output("y");
+  return b;
+}
+
 } // namespace shardc::test

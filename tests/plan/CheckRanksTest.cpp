@@ -2,29 +2,24 @@
 // Plans for several ranks: sound ones pass at each stage; what a stage must do, and how ranks meet,
 // is checked with words that say where.
 #include "tests/plan/RankPlan.h"
-#include <gtest/gtest.h>
+#include "tests/plan/Refused.h"
 
 using namespace llvm;
 
 namespace shardc {
 namespace {
 
-struct Damage {
+/// Of a plan of its own.
+struct RanksDamage {
   const char *name;
   plan::Plan (*make)();
   void (*apply)(plan::Plan &);
-  const char *message; ///< part of it
+  const char *message;
 };
 
-void expectRefused(ArrayRef<Damage> list) {
-  for (const Damage &damage : list) {
-    plan::Plan plan = damage.make();
-    damage.apply(plan);
-    std::string got = toString(checkPlan(plan));
-    EXPECT_NE(got.find(damage.message), std::string::npos)
-        << damage.name << "\n  got:    " << (got.empty() ? "sound" : got)
-        << "\n  wanted: " << damage.message;
-  }
+void expectRefused(ArrayRef<RanksDamage> list) {
+  for (const auto &[name, make, apply, message] : list)
+    shardc::expectRefused(make(), Damage{name, apply, message});
 }
 
 template <unsigned ranks, unsigned stage, unsigned accumulate = 1> plan::Plan make() {
