@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/TrainLog.h"
-#include "ir/base/Error.h"
+#include "ir/base/File.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -51,14 +51,6 @@ private:
   size_t size_ = 0;
 };
 
-llvm::Error cannotWrite(llvm::StringRef path, std::error_code code, Exit exit = Exit::BadInput) {
-  bool full = code == std::errc::no_space_on_device || code == std::errc::file_too_large;
-  return userError(path + ": cannot be written: " + code.message(),
-                   full ? "free some space, or choose a path on another disk"
-                        : "choose a path that you may write to",
-                   exit);
-}
-
 std::error_code lastError() { return std::error_code(errno, std::generic_category()); }
 
 double rounded(double value, double digits) { return std::round(value * digits) / digits; }
@@ -87,8 +79,12 @@ llvm::Error TrainLog::writeLine(const char *text, size_t size) {
     ssize_t n = ::write(fd_, text + done, size - done);
     if (n < 0 && errno == EINTR)
       continue;
-    if (n < 0)
-      return cannotWrite(path_, lastError(), Exit::Fault);
+    if (n < 0) {
+      std::error_code reason = lastError();
+      if (off_t end = ::lseek(fd_, 0, SEEK_END); end > 0) // a reader finds whole lines
+        (void)!::ftruncate(fd_, end - off_t(done));
+      return cannotWrite(path_, reason, Exit::Fault);
+    }
     done += n;
   }
   return llvm::Error::success();
@@ -155,6 +151,8 @@ std::string formatResults(const TrainResults &results) {
 }
 
 llvm::Error checkWritable(llvm::StringRef path, uint64_t bytes) {
+  if (path == "-")
+    return userError("-: is the standard output, where results go: wanted a file", "choose a path");
   llvm::sys::fs::file_status status;
   bool exists = !llvm::sys::fs::status(path, status) && llvm::sys::fs::exists(status);
   if (exists && llvm::sys::fs::is_directory(status))

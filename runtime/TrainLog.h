@@ -37,7 +37,7 @@ struct TrainResults {
   bool interrupted = false;
 };
 
-/// Lines are written at once, without buffering or allocation. A number that is not finite is
+/// Lines are written at once, without buffering or allocation, and whole or not at all. A number that is not finite is
 /// written as null.
 class TrainLog {
 public:

@@ -5,8 +5,11 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <csignal>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace llvm;
@@ -102,9 +105,41 @@ TEST_F(FileTest, DiskFullHalfWay) {
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(toString(std::move(error)),
             at("a") +
-                ": cannot be written: File too large\nhint: choose a path that you may write to");
+                ": cannot be written: File too large\nhint: raise the limit on the size of files "
+                "(ulimit -f), or choose a path on another disk");
   EXPECT_EQ(read("a"), "old");
   EXPECT_EQ(files(), 1u);
+}
+
+// Nobody can clean up after SIGKILL: the file that was being written must have had no name.
+TEST_F(FileTest, KilledHalfWay) {
+  int fd = ::open(folder_.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (fd < 0)
+    GTEST_SKIP() << "the file system of " << folder_.c_str() << " knows no files without names";
+  close(fd);
+  ASSERT_EQ(toString(write(at("a"), "old")), "");
+  pid_t child = fork();
+  if (child == 0) {
+    consumeError(writeFileAtomically(at("a"), [](raw_ostream &os) {
+      os << std::string(300000, 'x');
+      os.flush();
+      raise(SIGKILL);
+      return Error::success();
+    }));
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_EQ(read("a"), "old");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(FileTest, NewFilesHaveThePermissionsOfTheMask) {
+  mode_t before = umask(027);
+  ASSERT_EQ(toString(write(at("a"), "x")), "");
+  umask(before);
+  EXPECT_EQ(cantFail(errorOrToExpected(sys::fs::getPermissions(at("a")))), sys::fs::perms(0640));
 }
 
 TEST_F(FileTest, IsReadWhole) {

@@ -8,7 +8,9 @@
 #include "runtime/comm/Local.h"
 #include "tests/runtime/KernelHarness.h"
 #include "llvm/Support/JSON.h"
+#include <csignal>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 using namespace shardc;
 using namespace shardc::test;
@@ -249,6 +251,26 @@ TEST_F(TrainerTest, SavesWhenInterrupted) {
   EXPECT_TRUE(results.interrupted);
   EXPECT_EQ(results.steps, 0);
   EXPECT_EQ(messageOf(ArrayFile::open(options.saveWeights)), "no error");
+}
+
+// A limit on the size of files stands for a disk that fills up in the middle of a line.
+TEST_F(TrainerTest, AFullDiskLeavesWholeLines) {
+  options.outputDir = folder.path("out");
+  llvm::cantFail(run());
+  const std::string whole = read(options.outputDir + "/log.jsonl");
+  const uint64_t second = whole.find('\n', whole.find('\n') + 1) + 1;
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto *handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small = {second + 20, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  auto results = run();
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(messageOf(std::move(results)), "out/log.jsonl: cannot be written: File too large");
+  const std::string left = read(options.outputDir + "/log.jsonl");
+  EXPECT_EQ(llvm::StringRef(left).count('\n'), 2u);
+  EXPECT_EQ(left.back(), '\n');
 }
 
 TEST_F(TrainerTest, RefusesBadDataBeforeTheFirstStep) {

@@ -7,10 +7,13 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace llvm;
 
@@ -22,20 +25,30 @@ cl::opt<bool> verboseFlag("v", cl::desc("say more on stderr"), cl::cat(generalCa
 cl::opt<bool> quietFlag("quiet", cl::desc("no notes and no progress on stderr"),
                         cl::cat(generalCategory));
 
+int savedStderr = -1; ///< where it is while another file stands for it
+
+void restoreStderr() {
+  if (savedStderr < 0)
+    return;
+  errs().flush();
+  ::dup2(savedStderr, STDERR_FILENO);
+  ::close(std::exchange(savedStderr, -1));
+}
+
 /// llvm::cl prints some mistakes of values straight to stderr, whatever stream it is given: while
 /// one of these lives, stderr is a file in memory.
 class CapturedStderr {
 public:
-  CapturedStderr() : memory_(::memfd_create("stderr", MFD_CLOEXEC)), saved_(::dup(2)) {
-    if (memory_ >= 0 && saved_ >= 0)
-      ::dup2(memory_, 2);
+  CapturedStderr() : memory_(::memfd_create("stderr", MFD_CLOEXEC)) {
+    if (memory_ < 0)
+      return;
+    savedStderr = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (savedStderr >= 0)
+      ::dup2(memory_, STDERR_FILENO);
   }
   /// Puts stderr back and gives what was written.
   std::string finish() {
-    errs().flush();
-    if (saved_ >= 0)
-      ::dup2(saved_, 2);
-    ::close(saved_);
+    restoreStderr();
     std::string text;
     char part[512];
     ::lseek(memory_, 0, SEEK_SET);
@@ -46,7 +59,7 @@ public:
   }
 
 private:
-  int memory_, saved_;
+  int memory_;
 };
 
 /// "shardc: for the --ranks option: ..." -> "for the --ranks option: ..."
@@ -106,6 +119,25 @@ Error usageError(StringRef printed, StringRef program) {
   return userError("command line: " + text, hint);
 }
 
+/// A file that we open must not become stdin, stdout or stderr because those were closed: what we
+/// print would end up in it. What goes to these still fails.
+void holdStandardDescriptors() {
+  for (int fd = ::open("/dev/null", O_RDONLY); fd >= 0; fd = ::open("/dev/null", O_RDONLY))
+    if (fd > STDERR_FILENO) {
+      ::close(fd);
+      return;
+    }
+}
+
+/// Called before outs() and errs() are destroyed, which abort where they have an error. Notes that
+/// nobody can read are no failure; a result is, also of --help, which ends inside of llvm::cl.
+void settleStreams() {
+  restoreStderr();
+  if (int code = reportAndExitCode(Error::success()))
+    std::_Exit(code);
+  errs().clear_error();
+}
+
 void printVersion(raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; }
 
 } // namespace
@@ -128,6 +160,10 @@ void parseCommandLine(int argc, char **argv, const ToolHelp &help) {
   }
   cl::extrahelp afterOptions(examples);
 
+  holdStandardDescriptors();
+  std::signal(SIGXFSZ, SIG_IGN); // a file that grows too large is an error of the write
+  (void)outs(), (void)errs();
+  std::atexit(settleStreams);
 
   CapturedStderr captured;
   std::string printed;

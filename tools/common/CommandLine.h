@@ -18,7 +18,9 @@ struct ToolHelp {
 };
 
 /// Fills the llvm::cl options. Ends the process: with 0 after --help and --version, with 1 after
-/// `shardc: error: command line: ...` for anything that cannot be parsed.
+/// `shardc: error: command line: ...` for anything that cannot be parsed. From here on standard
+/// descriptors that were closed are held, a file that grows too large is an error of the write
+/// (SIGXFSZ is ignored), and an exit with 0 becomes 1 where stdout could not be written.
 void parseCommandLine(int argc, char **argv, const ToolHelp &help);
 
 /// Notes and progress, on stderr. With --quiet they go nowhere; details only come with -v.

@@ -4,6 +4,7 @@
 #include "ir/base/Hint.h"
 #include "ir/graph/Text.h"
 #include "ir/plan/Report.h"
+#include "tools/common/CommandLine.h"
 #include "tools/common/Report.h"
 #include "tools/compile/Budgeting.h"
 #include "llvm/Support/raw_ostream.h"
@@ -44,9 +45,10 @@ Error run(int argc, char **argv) {
     return writeText(flags->output, [&](raw_ostream &os) { printPlan(*result->plan, os); });
   if (Error error = writePlan(*result->plan, flags->output))
     return error;
-  printScreen(*result->plan, outs());
-  printBudget(*result, *flags, outs());
-  outs() << "\nnext: shardc-train " << flags->output
+  raw_ostream &os = flags->output == "-" ? notes() : outs();
+  printScreen(*result->plan, os);
+  printBudget(*result, *flags, os);
+  os << "\nnext: shardc-train " << flags->output
          << " --data FILE.safetensors --max-steps 100 --output-dir out\n";
   return Error::success();
 }

@@ -190,10 +190,6 @@ Error packCsv(StringRef path, std::optional<uint64_t> capacity, StringRef output
         Exit::DoesNotFit);
   if (outputPath.empty())
     return Error::success();
-  if (outputPath == "-") {
-    write(outs(), problem, result.offsets);
-    return Error::success();
-  }
   return writeFileAtomically(outputPath, [&](raw_ostream &file) {
     write(file, problem, result.offsets);
     return Error::success();

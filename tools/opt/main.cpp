@@ -110,10 +110,6 @@ Error run() {
     if (Error error = runner.take())
       return error;
   }
-  if (outputPath == "-") {
-    printGraph(**graph, outs());
-    return Error::success();
-  }
   return writeFileAtomically(outputPath, [&](raw_ostream &os) {
     printGraph(**graph, os);
     return Error::success();

@@ -19,8 +19,8 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it"
 
 void requestStop(int) { stopRequested = true; }
 
-/// The first Ctrl-C asks for a stop after the step; a second one ends at once. Pipes that close and
-/// files that grow too large are errors of the write, never a signal.
+/// The first Ctrl-C asks for a stop after the step; a second one ends at once. Pipes that close are
+/// errors of the write, never a signal.
 void installSignals() {
   struct sigaction stop = {};
   stop.sa_handler = requestStop;
@@ -28,7 +28,6 @@ void installSignals() {
   sigaction(SIGINT, &stop, nullptr);
   sigaction(SIGTERM, &stop, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 void printResults(const TrainResults &results) {
