@@ -49,21 +49,10 @@ BoundKernel bindGatherGrad(const host::Binding &b, Device &device) {
 BoundKernel bindGatherNd(const host::Binding &b, Device &device) {
   host::Checks c(b);
   int64_t batch;
-  if (!(checkIndexOp(c, b, 2) && c.intAttr("batch_dims", batch, 0) && c.apart()))
+  if (!gatherNdShape(c, b, batch))
     return c.take();
   llvm::ArrayRef<int64_t> data = b.in[0].dims, indices = b.in[1].dims;
-  int64_t common = int64_t(std::min(data.size(), indices.size()));
-  if (!(c.that(batch >= 0 && batch < common, "attribute batch_dims: wanted fewer than the ranks") &&
-        c.that(indices.back() <= int64_t(data.size()) - batch,
-               "indices: got shape " + formatDims(indices) + ", wanted a shorter last dim") &&
-        c.that(data.take_front(batch) == indices.take_front(batch),
-               "the first " + std::to_string(batch) + " dims differ")))
-    return c.take();
   const int64_t width = indices.back();
-  Dims wanted(indices.begin(), indices.end() - 1);
-  wanted.append(data.begin() + batch + width, data.end());
-  if (!c.dims(b.out[0], wanted))
-    return c.take();
   const int64_t line = numElements(data.drop_front(batch + width)), tuples = numElements(indices.drop_back());
   if (tuples * line == 0)
     return std::make_unique<Sequence>();

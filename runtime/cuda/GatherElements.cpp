@@ -8,16 +8,9 @@ namespace shardc::cuda {
 BoundKernel bindGatherElements(const host::Binding &b, Device &device) {
   host::Checks c(b);
   int64_t axis;
-  if (!(c.arity(2, 2, 1) && c.index(b.in[1]) && c.rank(b.in[1], b.in[0].dims.size()) &&
-        c.axisAttr("axis", b.in[0].dims.size(), axis) && c.dims(b.out[0], b.in[1].dims) &&
-        c.dtype(b.out[0], b.in[0].dtype) && c.denseResults() && c.apart()))
+  if (!gatherElementsShape(c, b, axis))
     return c.take();
   const host::Array &data = b.in[0], &indices = b.in[1];
-  for (size_t i = 0; i < data.dims.size(); ++i)
-    if (!c.that(int64_t(i) == axis || indices.dims[i] <= data.dims[i],
-                "indices: got shape " + formatDims(indices.dims) + ", wanted at most " +
-                    formatDims(data.dims) + " beside the axis"))
-      return c.take();
   const int64_t count = indices.numElements();
   if (count == 0)
     return std::make_unique<Sequence>();
@@ -41,15 +34,9 @@ BoundKernel bindGatherElements(const host::Binding &b, Device &device) {
 BoundKernel bindGatherElementsGrad(const host::Binding &b, Device &device) {
   host::Checks c(b);
   int64_t axis, size;
-  if (!(c.arity(2, 2, 1) && checkFloat(c, b.in[0], "dy") && c.index(b.in[1]) && c.intAttr("size", size) &&
-        c.axisAttr("axis", b.in[0].dims.size(), axis) && c.dims(b.in[1], b.in[0].dims) &&
-        c.dtype(b.out[0], b.in[0].dtype) && c.denseResults() && c.apart()))
+  if (!(gatherElementsGradShape(c, b, axis, size) && checkFloat(c, b.in[0], "dy")))
     return c.take();
   const host::Array &dy = b.in[0], &indices = b.in[1], &dx = b.out[0];
-  Dims wanted = dy.dims;
-  wanted[axis] = size;
-  if (!c.dims(dx, wanted))
-    return c.take();
   IndexOperand operand = indexOperand(b, device);
   const host::Array lines = without(dy, axis);
   if (size == 0 && dy.numElements() > 0)

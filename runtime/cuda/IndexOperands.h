@@ -4,23 +4,13 @@
 
 #include "runtime/cuda/GatherLaunch.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/host/IndexShapes.h"
 
 namespace shardc::cuda {
 
 /// Operand 1 of the command. Requires: it is present, i32 or i64.
 inline IndexOperand indexOperand(const host::Binding &b, Device &device) {
   return {b.in[1].data, elementType(b.in[1].dtype), device.fault(), device.faultSite(b.place)};
-}
-
-/// data, indices[, updates] -> a result like the data, all contiguous.
-inline bool checkIndexOp(host::Checks &c, const host::Binding &b, unsigned operands) {
-  if (!(c.arity(operands, operands, 1) && c.index(b.in[1]) && c.dtype(b.out[0], b.in[0].dtype) &&
-        c.denseResults()))
-    return false;
-  for (const host::Array &a : b.in)
-    if (!c.contiguous(a))
-      return false;
-  return operands < 3 || c.dtype(b.in[2], b.in[0].dtype);
 }
 
 /// `a` without the dim `axis`.

@@ -2,7 +2,6 @@
 // scatter_elements(data, indices, updates){axis, reduction}, scatter_nd(data, indices, updates){reduction}
 // and cum_sum(x){axis, exclusive, reverse}: small work (label shifts, masks). Updates of one place run in
 // their order.
-#include "ir/base/Movement.h"
 #include "runtime/cuda/Copy.h"
 #include "runtime/cuda/IndexOperands.h"
 #include "runtime/cuda/ScatterLaunch.h"
@@ -13,18 +12,6 @@ namespace {
 static_assert(int(ScatterKind::None) == int(Scatter::None) && int(ScatterKind::Add) == int(Scatter::Add) &&
               int(ScatterKind::Mul) == int(Scatter::Mul) && int(ScatterKind::Max) == int(Scatter::Max) &&
               int(ScatterKind::Min) == int(Scatter::Min));
-
-bool reductionAttr(host::Checks &c, const host::Array &data, ScatterKind &kind) {
-  std::string text;
-  if (!c.stringAttr("reduction", text))
-    return false;
-  std::optional<Scatter> parsed = parseScatter(text);
-  kind = ScatterKind(int(parsed.value_or(Scatter::None)));
-  return c.that(parsed.has_value(),
-                "attribute reduction: got '" + text + "', wanted none, add, mul, max or min") &&
-         c.that(kind == ScatterKind::None || data.dtype != DType::Bool,
-                "reduction: wanted none for type bool");
-}
 
 /// The copy of the data that updates change, if the result is not in its place.
 std::unique_ptr<Sequence> startFrom(const host::Array &data, const host::Array &y) {
@@ -39,17 +26,10 @@ std::unique_ptr<Sequence> startFrom(const host::Array &data, const host::Array &
 BoundKernel bindScatterElements(const host::Binding &b, Device &device) {
   host::Checks c(b);
   int64_t axis;
-  ScatterKind kind;
-  if (!(checkIndexOp(c, b, 3) && reductionAttr(c, b.in[0], kind) &&
-        c.axisAttr("axis", b.in[0].dims.size(), axis) && c.rank(b.in[1], b.in[0].dims.size()) &&
-        c.dims(b.in[2], b.in[1].dims) && c.dims(b.out[0], b.in[0].dims) && c.apart({{0, 0}})))
+  Scatter reduction;
+  if (!scatterElementsShape(c, b, axis, reduction))
     return c.take();
   const host::Array &indices = b.in[1], &y = b.out[0];
-  for (size_t i = 0; i < y.dims.size(); ++i)
-    if (!c.that(int64_t(i) == axis || indices.dims[i] <= y.dims[i],
-                "indices: got shape " + formatDims(indices.dims) + ", wanted at most " + formatDims(y.dims) +
-                    " beside the axis"))
-      return c.take();
   auto kernel = startFrom(b.in[0], y);
   if (indices.numElements() == 0)
     return kernel;
@@ -64,7 +44,7 @@ BoundKernel bindScatterElements(const host::Binding &b, Device &device) {
                            b.in[2].data,
                            operand,
                            elementType(y.dtype),
-                           kind,
+                           ScatterKind(int(reduction)),
                            lines.numElements(),
                            indices.dims[axis],
                            y.dims[axis],
@@ -78,20 +58,11 @@ BoundKernel bindScatterElements(const host::Binding &b, Device &device) {
 
 BoundKernel bindScatterNd(const host::Binding &b, Device &device) {
   host::Checks c(b);
-  ScatterKind kind;
-  if (!(checkIndexOp(c, b, 3) && reductionAttr(c, b.in[0], kind) && c.dims(b.out[0], b.in[0].dims) &&
-        c.apart({{0, 0}})))
+  Scatter reduction;
+  if (!scatterNdShape(c, b, reduction))
     return c.take();
   llvm::ArrayRef<int64_t> data = b.in[0].dims, indices = b.in[1].dims;
-  if (!c.that(!indices.empty() && indices.back() <= int64_t(data.size()),
-              "indices: got shape " + formatDims(indices) + ", wanted a last dim of at most " +
-                  std::to_string(data.size())))
-    return c.take();
   const int64_t width = indices.back();
-  Dims wanted(indices.begin(), indices.end() - 1);
-  wanted.append(data.begin() + width, data.end());
-  if (!c.dims(b.in[2], wanted))
-    return c.take();
   auto kernel = startFrom(b.in[0], b.out[0]);
   const int64_t tuples = numElements(indices.drop_back()), line = numElements(data.drop_front(width));
   if (tuples * line == 0)
@@ -99,8 +70,8 @@ BoundKernel bindScatterNd(const host::Binding &b, Device &device) {
   IndexOperand operand = indexOperand(b, device);
   if (b.out[0].numElements() == 0)
     return launchKernel(launchEmptyTable, "launchEmptyTable", operand);
-  ScatterNdArgs args{b.out[0].data, b.in[2].data, operand, elementType(b.out[0].dtype), kind, int(width),
-                     tuples,        line,         {}};
+  ScatterNdArgs args{b.out[0].data, b.in[2].data, operand, elementType(b.out[0].dtype), ScatterKind(int(reduction)),
+                     int(width),    tuples,       line,    {}};
   for (int64_t k = 0; k < width; ++k)
     args.dims[k] = data[k];
   kernel->add(launchKernel(launchScatterNd, "launchScatterNd", args));

@@ -3,6 +3,7 @@
 // for each element. Operands may have any strides. Indices are checked when running; negative ones
 // count from the end.
 #include "runtime/host/Fault.h"
+#include "runtime/host/IndexShapes.h"
 #include "runtime/host/Rows.h"
 
 namespace shardc::host {
@@ -112,15 +113,8 @@ private:
 BoundKernel bindGatherElements(const Binding &b) {
   Checks c(b);
   int64_t axis;
-  if (!(c.arity(2, 2, 1) && c.index(b.in[1]) && c.rank(b.in[1], b.in[0].dims.size()) &&
-        c.axisAttr("axis", b.in[0].dims.size(), axis) && c.dims(b.out[0], b.in[1].dims) &&
-        c.dtype(b.out[0], b.in[0].dtype) && c.denseResults() && c.apart()))
+  if (!gatherElementsShape(c, b, axis))
     return c.take();
-  for (size_t i = 0; i < b.in[0].dims.size(); ++i)
-    if (!c.that(int64_t(i) == axis || b.in[1].dims[i] <= b.in[0].dims[i],
-                "indices: got shape " + formatDims(b.in[1].dims) + ", wanted at most " +
-                    formatDims(b.in[0].dims) + " beside the axis"))
-      return c.take();
   return withBits(b.in[0].dtype, [&](auto *t) -> BoundKernel {
     using B = std::remove_pointer_t<decltype(t)>;
     if (b.in[1].dtype == DType::I64)
@@ -132,13 +126,7 @@ BoundKernel bindGatherElements(const Binding &b) {
 BoundKernel bindGatherElementsGrad(const Binding &b) {
   Checks c(b);
   int64_t axis, size;
-  if (!(c.arity(2, 2, 1) && c.real(b.in[0]) && c.index(b.in[1]) && c.intAttr("size", size) &&
-        c.axisAttr("axis", b.in[0].dims.size(), axis) && c.dims(b.in[1], b.in[0].dims) &&
-        c.dtype(b.out[0], b.in[0].dtype) && c.denseResults() && c.apart()))
-    return c.take();
-  Dims wanted = b.in[0].dims;
-  wanted[axis] = size;
-  if (!c.dims(b.out[0], wanted))
+  if (!(gatherElementsGradShape(c, b, axis, size) && c.real(b.in[0])))
     return c.take();
   bool wide = b.in[1].dtype == DType::I64;
   if (b.in[0].dtype == DType::F32) {

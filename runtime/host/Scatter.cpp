@@ -2,9 +2,8 @@
 // scatter_elements(data, indices, updates){axis, reduction}, scatter_nd(data, indices, updates)
 // {reduction}, gather_nd(data, indices){batch_dims}, cum_sum(x){axis, exclusive, reverse}: small
 // work (label shifts, masks) by the reference functions of ir/base/Movement.h, on one thread.
-#include "ir/base/Movement.h"
-#include "runtime/host/Checks.h"
 #include "runtime/host/Fault.h"
+#include "runtime/host/IndexShapes.h"
 
 namespace shardc::host {
 namespace {
@@ -94,64 +93,21 @@ private:
   DType dtype_;
 };
 
-bool reductionAttr(Checks &c, Scatter &reduction) {
-  std::string text;
-  if (!c.stringAttr("reduction", text))
-    return false;
-  std::optional<Scatter> parsed = parseScatter(text);
-  reduction = parsed.value_or(Scatter::None);
-  return c.that(parsed.has_value(),
-                "attribute reduction: got '" + text + "', wanted none, add, mul, max or min");
-}
-
-bool checkIndexOp(Checks &c, unsigned operands) {
-  if (!(c.arity(operands, operands, 1) && c.index(c.in(1)) && c.dtype(c.out(0), c.in(0).dtype) &&
-        c.denseResults()))
-    return false;
-  for (unsigned i = 0; i < operands; ++i)
-    if (!c.contiguous(c.in(i)))
-      return false;
-  return operands < 3 || c.dtype(c.in(2), c.in(0).dtype);
-}
-
-/// Adding up is not defined for truth values.
-bool checkReduction(Checks &c, Scatter reduction) {
-  return c.that(reduction == Scatter::None || c.in(0).dtype != DType::Bool,
-                "reduction: wanted none for type bool");
-}
-
 } // namespace
 
 BoundKernel bindScatterElements(const Binding &b) {
   Checks c(b);
   int64_t axis;
   Scatter reduction;
-  if (!(checkIndexOp(c, 3) && reductionAttr(c, reduction) && checkReduction(c, reduction) &&
-        c.axisAttr("axis", b.in[0].dims.size(), axis) && c.rank(b.in[1], b.in[0].dims.size()) &&
-        c.dims(b.in[2], b.in[1].dims) && c.dims(b.out[0], b.in[0].dims) && c.apart({{0, 0}})))
+  if (!scatterElementsShape(c, b, axis, reduction))
     return c.take();
-  for (size_t i = 0; i < b.in[0].dims.size(); ++i)
-    if (!c.that(int64_t(i) == axis || b.in[1].dims[i] <= b.in[0].dims[i],
-                "indices: got shape " + formatDims(b.in[1].dims) + ", wanted at most " +
-                    formatDims(b.in[0].dims) + " beside the axis"))
-      return c.take();
   return std::make_unique<ScatterElements>(b, axis, reduction);
 }
 
 BoundKernel bindScatterNd(const Binding &b) {
   Checks c(b);
   Scatter reduction;
-  if (!(checkIndexOp(c, 3) && reductionAttr(c, reduction) && checkReduction(c, reduction) &&
-        c.dims(b.out[0], b.in[0].dims) && c.apart({{0, 0}})))
-    return c.take();
-  const Dims &data = b.in[0].dims, &indices = b.in[1].dims;
-  if (!c.that(!indices.empty() && indices.back() <= int64_t(data.size()),
-              "indices: got shape " + formatDims(indices) + ", wanted a last dim of at most " +
-                  std::to_string(data.size())))
-    return c.take();
-  Dims wanted(indices.begin(), indices.end() - 1);
-  wanted.append(data.begin() + indices.back(), data.end());
-  if (!c.dims(b.in[2], wanted))
+  if (!scatterNdShape(c, b, reduction))
     return c.take();
   return std::make_unique<ScatterNd>(b, reduction);
 }
@@ -159,19 +115,7 @@ BoundKernel bindScatterNd(const Binding &b) {
 BoundKernel bindGatherNd(const Binding &b) {
   Checks c(b);
   int64_t batch;
-  if (!(checkIndexOp(c, 2) && c.intAttr("batch_dims", batch, 0) && c.apart()))
-    return c.take();
-  const Dims &data = b.in[0].dims, &indices = b.in[1].dims;
-  int64_t common = int64_t(std::min(data.size(), indices.size()));
-  if (!(c.that(batch >= 0 && batch < common, "attribute batch_dims: wanted fewer than the ranks") &&
-        c.that(indices.back() <= int64_t(data.size()) - batch,
-               "indices: got shape " + formatDims(indices) + ", wanted a shorter last dim") &&
-        c.that(llvm::ArrayRef(data).take_front(batch) == llvm::ArrayRef(indices).take_front(batch),
-               "the first " + std::to_string(batch) + " dims differ")))
-    return c.take();
-  Dims wanted(indices.begin(), indices.end() - 1);
-  wanted.append(data.begin() + batch + indices.back(), data.end());
-  if (!c.dims(b.out[0], wanted))
+  if (!gatherNdShape(c, b, batch))
     return c.take();
   return std::make_unique<GatherNd>(b, batch);
 }
