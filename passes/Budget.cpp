@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Budget.h"
 #include "ir/plan/Report.h"
+#include "llvm/ADT/FunctionExtras.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/Parallel.h"
 
 namespace shardc {
 namespace {
@@ -26,30 +27,43 @@ int64_t crossing(const Trial &a, const Trial &b, uint64_t budget, int64_t least,
 
 } // namespace
 
-llvm::Expected<Trial> Trials::at(const Setting &setting) {
+void Trials::prepare(llvm::ArrayRef<Setting> settings) {
+  llvm::parallelFor(0, settings.size(), [&](size_t i) { fitting(settings[i]); });
+}
+
+bool Trials::cannotBeCompiled(const Setting &setting) {
+  std::lock_guard lock(mutex_);
   auto found = known_.find(setting);
-  if (found != known_.end() && found->second)
-    return *found->second;
+  return found != known_.end() && !found->second;
+}
+
+llvm::Expected<Trial> Trials::at(const Setting &setting) {
+  if (std::lock_guard lock(mutex_); known_.contains(setting) && known_[setting])
+    return *known_[setting];
   auto plan = compile_(setting);
-  if (!plan) {
-    known_[setting] = std::nullopt;
-    return plan.takeError();
-  }
-  Trial trial{setting, rankBytes(*plan), plan->predicted_ms()};
+  std::optional<Trial> trial;
+  if (plan)
+    trial = Trial{setting, rankBytes(*plan), plan->predicted_ms()};
+  std::lock_guard lock(mutex_);
   known_[setting] = trial;
-  return trial;
+  if (!plan)
+    return plan.takeError();
+  return *trial;
 }
 
 std::optional<Trial> Trials::fitting(const Setting &setting) {
-  auto found = known_.find(setting);
-  if (found == known_.end()) {
-    llvm::consumeError(at(setting).takeError());
-    found = known_.find(setting);
-  }
-  return found->second && fits(*found->second) ? found->second : std::nullopt;
+  if (cannotBeCompiled(setting))
+    return std::nullopt;
+  auto trial = at(setting);
+  if (trial && fits(*trial))
+    return *trial;
+  llvm::consumeError(trial.takeError());
+  return std::nullopt;
 }
 
 llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting) {
+  const int64_t begin = setting.batch > 1 ? setting.batch : 32;
+  trials.prepare({withBatch(setting, 1), withBatch(setting, begin)});
   auto first = trials.at(withBatch(setting, 1));
   if (!first)
     return first.takeError();
@@ -59,7 +73,7 @@ llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting
   Trial low = *first;
   std::optional<Trial> before, high; // the largest that fits, the one before it, the smallest that does not
   int64_t end = kMostRows + 1;       // does not fit, or cannot be compiled
-  int64_t guess = setting.batch > 1 ? setting.batch : 32;
+  int64_t guess = begin;
   for (unsigned tries = 0; low.setting.batch + 1 < end; ++tries) {
     guess = std::clamp(guess, low.setting.batch + 1, end - 1);
     auto trial = trials.at(withBatch(setting, guess));
@@ -83,6 +97,10 @@ llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting
       guess = batch + (end - batch) / 2;
   }
   // Memory dips where something is cut into one piece more.
+  llvm::SmallVector<Setting> behind;
+  for (int64_t rows = 1; rows <= kBeyond && low.setting.batch + rows <= kMostRows; ++rows)
+    behind.push_back(withBatch(setting, low.setting.batch + rows));
+  trials.prepare(behind);
   std::string refused;
   for (int64_t rows = 1; rows <= kBeyond && low.setting.batch + rows <= kMostRows; ++rows) {
     auto trial = trials.at(withBatch(setting, low.setting.batch + rows));
@@ -128,19 +146,38 @@ static std::optional<Trial> lowestStage(Trials &trials, Setting now) {
   return std::nullopt;
 }
 
+/// The least multiple of the ranks that fits, at its lowest stage. `sameRows`: of an update, the batch is cut; else
+/// of a rank.
+static std::optional<Trial> moreRanks(Trials &trials, const Setting &now, bool sameRows) {
+  for (unsigned times = 2; times <= 8; times *= 2) {
+    Setting more{now.batch, now.ranks * times, 3, now.accumulate};
+    if (more.ranks > kMostRanks || (sameRows && now.batch % times))
+      break;
+    if (sameRows)
+      more.batch /= times;
+    if (!trials.fitting(more))
+      continue;
+    more.zero = now.ranks > 1 ? now.zero : 0;
+    return lowestStage(trials, more);
+  }
+  return std::nullopt;
+}
+
+/// Fewer rows.
+static std::optional<Trial> smallerBatch(Trials &trials, const Setting &setting) {
+  auto result = largestBatch(trials, setting);
+  if (result)
+    return result->most;
+  llvm::consumeError(result.takeError());
+  return std::nullopt;
+}
+
 std::vector<Trial> changesThatFit(Trials &trials, const Setting &now) {
   std::map<Setting, Trial> found;
   auto add = [&](const std::optional<Trial> &trial) {
     if (trial)
       found.insert({trial->setting, *trial});
     return trial.has_value();
-  };
-  auto largest = [&](const Setting &setting) {
-    auto result = largestBatch(trials, setting);
-    if (result)
-      return result->most;
-    llvm::consumeError(result.takeError());
-    return std::optional<Trial>();
   };
 
   llvm::SmallVector<Setting, 2> stages = {now}; // with the batch as it is none of them fits
@@ -152,26 +189,18 @@ std::vector<Trial> changesThatFit(Trials &trials, const Setting &now) {
       stages.push_back(higher);
     }
   }
+  llvm::SmallVector<llvm::unique_function<std::optional<Trial>()>> searches;
   for (const Setting &setting : stages) {
-    add(moreMicroSteps(trials, setting));
-    add(largest(setting));
+    searches.push_back([&] { return smallerBatch(trials, setting); });
+    searches.push_back([&] { return moreMicroSteps(trials, setting); });
   }
-
-  for (bool sameRows : {true, false}) // of an update: the batch is cut; or of a rank: an update has more rows
-    for (unsigned times = 2; times <= 8; times *= 2) {
-      Setting more{now.batch, now.ranks * times, 3, now.accumulate};
-      if (more.ranks > kMostRanks || (sameRows && now.batch % times))
-        break;
-      if (sameRows)
-        more.batch /= times;
-      if (!trials.fitting(more))
-        continue;
-      more.zero = now.ranks > 1 ? now.zero : 0;
-      add(lowestStage(trials, more));
-      break;
-    }
+  for (bool sameRows : {true, false})
+    searches.push_back([&, sameRows] { return moreRanks(trials, now, sameRows); });
+  std::vector<std::optional<Trial>> results(searches.size());
+  llvm::parallelFor(0, searches.size(), [&](size_t i) { results[i] = searches[i](); });
+  llvm::for_each(results, add);
   for (unsigned times = 2; times <= 8 && found.empty() && now.ranks * times <= kMostRanks; times *= 2)
-    add(largest({now.batch, now.ranks * times, 3, now.accumulate}));
+    add(smallerBatch(trials, {now.batch, now.ranks * times, 3, now.accumulate}));
 
   std::vector<Trial> list;
   for (auto &entry : found)

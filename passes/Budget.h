@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does it fit, and what would make it fit: searches over batches, stages, ranks and micro-steps. Nothing is
-// estimated: what is reported was compiled.
+// estimated: what is reported was compiled, on all cores; how many there are changes no result.
 #pragma once
 
 #include "ir/plan/Plan.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <map>
+#include <mutex>
 #include <optional>
 #include <tuple>
 
@@ -30,23 +31,28 @@ struct Trial {
   double msPerSample() const { return stepMs / setting.samples(); }
 };
 
-/// Compiles settings, each once, and compares them with a budget.
+/// Compiles settings and compares them with a budget. Any number of threads may ask at once.
 class Trials {
 public:
   using Compile = llvm::function_ref<llvm::Expected<plan::Plan>(const Setting &)>;
-  /// `budget`: bytes that a rank may take. `compile` outlives this; the same setting gives the same plan.
+  /// `budget`: bytes that a rank may take. `compile` outlives this, may run several times at once, and gives
+  /// the same plan for the same setting.
   Trials(Compile compile, uint64_t budget) : compile_(compile), budget_(budget) {}
 
+  /// Compiles settings that will be asked for, at the same time.
+  void prepare(llvm::ArrayRef<Setting> settings);
   llvm::Expected<Trial> at(const Setting &setting);
   /// nullopt: it does not fit, or cannot be compiled.
   std::optional<Trial> fitting(const Setting &setting);
   bool fits(const Trial &trial) const { return trial.bytes <= budget_; }
   uint64_t budget() const { return budget_; }
-  size_t compiled() const { return known_.size(); }
 
 private:
+  bool cannotBeCompiled(const Setting &setting);
+
   Compile compile_;
   uint64_t budget_;
+  std::mutex mutex_; ///< of `known_`
   std::map<Setting, std::optional<Trial>> known_; ///< nullopt: cannot be compiled
 };
 

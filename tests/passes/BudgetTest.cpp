@@ -6,6 +6,8 @@
 #include "ir/plan/Report.h"
 #include "passes/Pipeline.h"
 #include "gtest/gtest.h"
+#include "llvm/Support/Parallel.h"
+#include <atomic>
 #include <random>
 
 using namespace shardc;
@@ -27,7 +29,7 @@ plan::Plan needing(uint64_t bytes, double ms) {
 struct Model {
   uint64_t parameters = 1000, row = 37, once = 50;
   int64_t mostRows = 1 << 30; ///< more cannot be compiled
-  mutable unsigned compiled = 0;
+  mutable std::atomic<unsigned> compiled = 0;
 
   uint64_t bytes(const Setting &s) const {
     uint64_t stages[] = {parameters, 2 * parameters,
@@ -85,7 +87,7 @@ TEST(Budget, LargestBatchOfABentLine) {
     auto bytes = [](int64_t batch) {
       return uint64_t(batch < 40 ? 2 * batch : 80 + 30 * (batch - 40)) + uint64_t(batch % 3);
     };
-    unsigned compiled = 0;
+    std::atomic<unsigned> compiled = 0;
     auto compile = [&](const Setting &s) -> llvm::Expected<plan::Plan> {
       ++compiled;
       return needing(bytes(s.batch), 1);
@@ -182,6 +184,33 @@ TEST(Budget, ChangesAreTheSmallestThatFit) {
     EXPECT_TRUE(more || !wantMore);
   }
   EXPECT_GT(listed, 300u);
+}
+
+/// On all cores, and where searches run side by side and have one core each.
+TEST(Budget, CoresChangeNothing) {
+  auto search = [](size_t i) {
+    Model model{.parameters = 100 + 7 * i, .row = 1 + i % 60, .once = i};
+    Trials trials(model, 200 + 90 * i);
+    std::vector<std::tuple<Setting, uint64_t, double>> found;
+    auto largest = largestBatch(trials, {1 + int64_t(i % 50), 2, unsigned(i % 4), 1});
+    if (largest && largest->most)
+      found.emplace_back(largest->most->setting, largest->most->bytes, largest->most->stepMs);
+    const Setting now{400 + int64_t(i % 7), 1 + unsigned(i % 2), 0, 1};
+    if (model.bytes(now) > trials.budget())
+      for (const Trial &change : changesThatFit(trials, now))
+        found.emplace_back(change.setting, change.bytes, change.stepMs);
+    return found;
+  };
+  std::vector<decltype(search(0))> alone, beside(200);
+  for (size_t i = 0; i < beside.size(); ++i)
+    alone.push_back(search(i));
+  llvm::parallelFor(0, beside.size(), [&](size_t i) { beside[i] = search(i); });
+  EXPECT_GT(llvm::count_if(alone, [](const auto &found) { return found.size() > 2; }), 50);
+  for (size_t i = 0; i < beside.size(); ++i)
+    EXPECT_TRUE(llvm::equal(alone[i], beside[i], [](const auto &a, const auto &b) {
+      return !(std::get<0>(a) < std::get<0>(b)) && !(std::get<0>(b) < std::get<0>(a)) &&
+             std::get<1>(a) == std::get<1>(b) && std::get<2>(a) == std::get<2>(b);
+    })) << i;
 }
 
 /// A small T5: each batch compiled, against the search.

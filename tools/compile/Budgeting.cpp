@@ -9,6 +9,7 @@
 #include "tools/common/CommandLine.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/Parallel.h"
 
 using namespace llvm;
 
@@ -96,6 +97,17 @@ Expected<uint64_t> budgetOf(Compiler &compiler, const Flags &flags) {
   return machine->memoryBytes;
 }
 
+/// With a row where nothing fits.
+Expected<plan::Plan> planOfLargestBatch(Compiler &compiler, Setting setting, uint64_t budget) {
+  auto plan = [&](const Setting &s) { return compiler.plan(s); };
+  Trials trials(plan, budget);
+  auto largest = largestBatch(trials, setting);
+  if (!largest)
+    return largest.takeError();
+  setting.batch = largest->most ? largest->most->setting.batch : 1;
+  return compiler.plan(setting);
+}
+
 } // namespace
 
 Expected<Compilation> compileWithinBudget(Compiler &compiler, const Flags &flags) {
@@ -153,9 +165,7 @@ Error printEstimates(Compiler &compiler, const Flags &flags, raw_ostream &os) {
       return asked.takeError();
     batch = *asked;
   }
-  auto compilePlan = [&](const Setting &s) { return compiler.plan(s); };
-  Trials trials(compilePlan, budget);
-  std::vector<plan::Plan> plans;
+  std::vector<Setting> settings;
   SmallVector<unsigned, 4> ranks = {1, 2, 4, 8};
   if (flags.ranksGiven)
     ranks = {flags.compile.ranks};
@@ -164,18 +174,25 @@ Error printEstimates(Compiler &compiler, const Flags &flags, raw_ostream &os) {
       if (flags.zeroGiven ? zero != flags.compile.zero
                           : n == 1 && zero > 0) // one rank has nobody to share with
         continue;
-      Setting setting{batch, n, zero, flags.compile.accumulate};
-      if (flags.largestBatch) {
-        auto largest = largestBatch(trials, setting);
-        if (!largest)
-          return largest.takeError();
-        setting.batch = largest->most ? largest->most->setting.batch : 1;
-      }
-      auto plan = compiler.plan(setting);
-      if (!plan)
-        return plan.takeError();
-      plans.push_back(std::move(*plan));
+      settings.push_back({batch, n, zero, flags.compile.accumulate});
     }
+  std::vector<std::optional<Expected<plan::Plan>>> compiled(settings.size());
+  parallelFor(0, settings.size(), [&](size_t i) {
+    compiled[i].emplace(flags.largestBatch ? planOfLargestBatch(compiler, settings[i], budget)
+                                           : compiler.plan(settings[i]));
+  });
+  std::vector<plan::Plan> plans;
+  Error error = Error::success();
+  for (auto &plan : compiled) {
+    if (*plan)
+      plans.push_back(std::move(**plan));
+    else if (Error other = plan->takeError(); !error)
+      error = std::move(other);
+    else
+      consumeError(std::move(other));
+  }
+  if (error)
+    return error;
   printEstimate(plans, budget, os);
   return Error::success();
 }

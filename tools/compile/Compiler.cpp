@@ -7,13 +7,13 @@ using namespace llvm;
 
 namespace shardc {
 
-Expected<Compiler> Compiler::open(const Flags &flags) {
+Expected<std::unique_ptr<Compiler>> Compiler::open(const Flags &flags) {
   auto model = OnnxModel::open(flags.model, {flags.externalDataRoot});
   if (!model)
     return model.takeError();
   for (StringRef note : (*model)->notes())
     notes() << "note: " << note << "\n";
-  return Compiler(flags, std::move(*model));
+  return std::unique_ptr<Compiler>(new Compiler(flags, std::move(*model)));
 }
 
 static plan::Model describe(const OnnxModel &model) {
@@ -26,44 +26,45 @@ static plan::Model describe(const OnnxModel &model) {
   return m;
 }
 
-Error Compiler::import(std::optional<int64_t> instead) {
-  std::optional<int64_t> batch = instead ? instead : asked_;
-  if (graph_ && batch == batch_)
-    return Error::success();
-  ImportOptions options = flags_->import;
+Expected<std::shared_ptr<const Graph>> Compiler::import(std::optional<int64_t> batch) {
+  if (std::lock_guard lock(mutex_); graph_ && batch == batch_)
+    return graph_;
+  ImportOptions options = flags_.import;
   options.batchInstead = batch;
   std::vector<std::string> importNotes;
-  auto graph = importOnnx(*model_, options, &importNotes);
-  if (!graph)
-    return graph.takeError();
+  auto imported = importOnnx(*model_, options, &importNotes);
+  if (!imported)
+    return imported.takeError();
+  std::shared_ptr<const Graph> graph = std::move(*imported);
+  std::lock_guard lock(mutex_);
   if (!std::exchange(noted_, true))
     for (StringRef note : importNotes)
       notes() << "note: " << note << "\n";
-  graph_ = std::move(*graph);
-  batch_ = graph_->attrs.getInt("batch", 1);
-  if (!batch)
-    asked_ = batch_;
-  return Error::success();
+  graph_ = graph;
+  batch_ = graph->attrs.getInt("batch", 1);
+  return graph;
 }
 
 Expected<int64_t> Compiler::batch() {
-  if (Error error = import(std::nullopt))
-    return error;
-  return batch_;
+  auto graph = import(std::nullopt);
+  if (!graph)
+    return graph.takeError();
+  return (*graph)->attrs.getInt("batch", 1);
 }
 
 Expected<Compilation> Compiler::compile(const DebugOptions &debug, std::optional<Setting> setting) {
-  CompileOptions options = flags_->compile;
+  CompileOptions options = flags_.compile;
   if (setting) {
     options.ranks = setting->ranks;
     options.zero = setting->zero;
     options.accumulate = setting->accumulate;
-    if (!flags_->machineGiven)
+    if (!flags_.machineGiven)
       options.machine = defaultMachine(options.target, options.ranks);
   }
-  if (Error error = import(setting ? std::optional(setting->batch) : std::nullopt))
-    return error;
-  return shardc::compile(graph_->clone(), describe(*model_), options, debug);
+  auto graph = import(setting ? std::optional(setting->batch) : std::nullopt);
+  if (!graph)
+    return graph.takeError();
+  return shardc::compile((*graph)->clone(), describe(*model_), options, debug);
 }
 
 Expected<plan::Plan> Compiler::plan(const Setting &setting) {
@@ -74,7 +75,7 @@ Expected<plan::Plan> Compiler::plan(const Setting &setting) {
 }
 
 std::string Compiler::batchFlags(int64_t batch) const {
-  return shardc::batchFlags(*model_, flags_->import, batch);
+  return shardc::batchFlags(*model_, flags_.import, batch);
 }
 
 } // namespace shardc

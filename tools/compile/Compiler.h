@@ -5,16 +5,18 @@
 #include "passes/Budget.h"
 #include "passes/Pipeline.h"
 #include "tools/compile/Flags.h"
+#include <mutex>
 
 namespace shardc {
 
+/// Any number of threads may ask at once.
 class Compiler {
 public:
   /// `flags` outlive it.
-  static llvm::Expected<Compiler> open(const Flags &flags);
+  static llvm::Expected<std::unique_ptr<Compiler>> open(const Flags &flags);
 
   /// As the flags say; with `setting`, that instead of their batch, ranks, stage and micro-steps. The graph
-  /// of one batch is imported once.
+  /// of the last batch is kept.
   llvm::Expected<Compilation> compile(const DebugOptions &debug,
                                       std::optional<Setting> setting = std::nullopt);
   /// The plan of a setting, without looking inside.
@@ -26,16 +28,16 @@ public:
   std::string batchFlags(int64_t batch) const;
 
 private:
-  Compiler(const Flags &flags, std::unique_ptr<OnnxModel> model) : flags_(&flags), model_(std::move(model)) {}
-  /// nullopt: the flags' batch.
-  llvm::Error import(std::optional<int64_t> instead);
+  Compiler(const Flags &flags, std::unique_ptr<OnnxModel> model) : flags_(flags), model_(std::move(model)) {}
+  /// nullopt: the flags' batch. Prints the notes of the first import.
+  llvm::Expected<std::shared_ptr<const Graph>> import(std::optional<int64_t> batch);
 
-  const Flags *flags_;
-  std::unique_ptr<OnnxModel> model_;
-  std::unique_ptr<Graph> graph_; ///< of `batch_`
-  int64_t batch_ = 0;
-  std::optional<int64_t> asked_; ///< the flags' batch, once it is known
-  bool noted_ = false;           ///< the user has been told what the importer noticed
+  const Flags &flags_;
+  const std::unique_ptr<OnnxModel> model_;
+  std::mutex mutex_; ///< of what follows
+  std::shared_ptr<const Graph> graph_;
+  int64_t batch_ = 0;  ///< of `graph_`
+  bool noted_ = false; ///< the user has been told what the importer noticed
 };
 
 } // namespace shardc

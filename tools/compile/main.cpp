@@ -34,9 +34,9 @@ Error run(int argc, char **argv) {
   if (!compiler)
     return compiler.takeError();
   if (flags->estimate)
-    return printEstimates(*compiler, *flags, outs());
+    return printEstimates(**compiler, *flags, outs());
 
-  auto result = compileWithinBudget(*compiler, *flags);
+  auto result = compileWithinBudget(**compiler, *flags);
   if (!result)
     return result.takeError();
   if (!result->plan || flags->emit == "ir")
