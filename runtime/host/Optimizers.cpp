@@ -7,34 +7,27 @@
 #include "ir/plan/Scalars.h"
 #include "runtime/host/Rows.h"
 #include "runtime/host/Simd.h"
-#include "llvm/Support/MathExtras.h"
+#include "runtime/host/UpdateShape.h"
 #include <cmath>
 
 namespace shardc::host {
 namespace {
 
-/// Which elements decay: those of the bucket before `end`. `sliced`: the arrays are one rank's slice of it.
-struct Decay {
-  int64_t end = 0;
-  bool sliced = false;
-  bool rounds = false; ///< the last result is a copy of the parameters in fewer bits
-};
-
 /// What the optimizers share: operands, and the cut at decay_end.
 template <typename T> class Optimizer : public Kernel {
 public:
-  Optimizer(const Binding &b, unsigned states, Decay decay)
+  Optimizer(const Binding &b, unsigned states, const UpdateShape &shape)
       : param_(b.in[0].as<T>()), grad_(b.in[1].as<T>()), gradScale_(b.in[2 + states].as<double>()),
-        scalars_(b.in[3 + states].as<double>()), rounded_(decay.rounds ? b.out.back().as<T>() : nullptr),
-        count_(b.in[0].numElements()), decay_(decay) {}
+        scalars_(b.in[3 + states].as<double>()), rounded_(shape.rounds ? b.out.back().as<T>() : nullptr),
+        count_(b.in[0].numElements()), shape_(shape) {}
 
 protected:
   /// Calls update(begin, end, decay) for pieces with one weight decay.
   template <typename Update> void forPieces(Update update) {
     const bool skip = scalars_[kSkipUpdate] != 0;
     double decay = scalars_[kWeightDecay];
-    int64_t first = decay_.sliced ? int64_t(scalars_[kRank]) * count_ : 0; // element of the bucket
-    int64_t cut = scalars_[kDecayAll] != 0 ? count_ : decay_.end - first;
+    int64_t first = shape_.sliced ? int64_t(scalars_[kRank]) * count_ : 0; // element of the bucket
+    int64_t cut = scalars_[kDecayAll] != 0 ? count_ : shape_.decayEnd - first;
     parallelFor(count_, 1 << 14, [&](int64_t begin, int64_t end, int) {
       int64_t middle = std::min(std::max(begin, cut), end);
       if (begin < middle && !skip)
@@ -51,13 +44,13 @@ protected:
   const double *gradScale_, *scalars_;
   T *rounded_; ///< a copy, which is rounded when the kernel has run; or null
   int64_t count_;
-  Decay decay_;
+  UpdateShape shape_;
 };
 
 template <typename T, bool kDecoupled> class Adam final : public Optimizer<T> {
 public:
-  Adam(const Binding &b, Decay decay)
-      : Optimizer<T>(b, 2, decay), m_(b.in[2].as<T>()), v_(b.in[3].as<T>()) {}
+  Adam(const Binding &b, const UpdateShape &shape)
+      : Optimizer<T>(b, 2, shape), m_(b.in[2].as<T>()), v_(b.in[3].as<T>()) {}
 
   void run() override {
     const double *s = this->scalars_;
@@ -93,8 +86,8 @@ template <typename T> using AdamL2 = Adam<T, false>;
 
 template <typename T> class Sgd final : public Optimizer<T> {
 public:
-  Sgd(const Binding &b, Decay decay)
-      : Optimizer<T>(b, 1, decay), momentum_(b.in[2].as<T>()) {}
+  Sgd(const Binding &b, const UpdateShape &shape)
+      : Optimizer<T>(b, 1, shape), momentum_(b.in[2].as<T>()) {}
 
   void run() override {
     const double *s = this->scalars_;
@@ -128,74 +121,37 @@ private:
   T *momentum_;
 };
 
-/// `required` says whether the states must be there.
-bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required, Decay &decay) {
-  if (!c.that(b.in.size() == 4 + states,
-              "number of operands: wanted " + std::to_string(4 + states)))
-    return false;
-  unsigned present = 0;
-  for (unsigned i = 0; i < b.in.size(); ++i) {
-    bool state = i >= 2 && i < 2 + states;
-    if (!c.that(b.in[i] || (state && !required), "operand " + std::to_string(i) + " is absent"))
-      return false;
-    present += state && b.in[i];
-  }
-  const Array &param = b.in[0];
-  int64_t ranks, elements;
-  decay.rounds = c.has("rounded");
-  const size_t rounded = decay.rounds ? 1 : 0;
-  if (!(c.that(b.out.size() >= 1 + present + rounded && b.out.size() <= 1 + states + rounded,
-               "number of results: wanted param, the states and what is rounded") &&
-        (!rounded || (c.dims(b.out.back(), param.dims) && c.dtype(b.out.back(), param.dtype) && c.contiguous(b.out.back()))) &&
-        c.real(param) && c.intAttr("decay_end", decay.end) && c.intAttr("ranks", ranks, 1) &&
-        c.that(ranks >= 1 && !llvm::MulOverflow(param.numElements(), ranks, elements),
-               "attribute ranks: wanted at least 1") &&
-        c.that(decay.end >= 0 && decay.end <= elements, "attribute decay_end: wanted an element of the parameters") &&
-        c.dtype(b.in[2 + states], DType::F64) && c.dims(b.in[2 + states], {}) &&
-        c.dtype(b.in[3 + states], DType::F64) && c.dims(b.in[3 + states], {kNumScalars}) &&
-        c.contiguous(b.in[3 + states])))
-    return false;
-  for (unsigned i = 0; i < 2 + states; ++i)
-    if (b.in[i] &&
-        !(c.dims(b.in[i], param.dims) && c.dtype(b.in[i], param.dtype) && c.contiguous(b.in[i])))
-      return false;
-  decay.sliced = ranks > 1;
-  // Results are the memory of what they update.
-  llvm::SmallVector<std::pair<unsigned, unsigned>> same = {{0, 0}};
-  for (unsigned i = 0; i < states; ++i)
-    same.push_back({1 + i, 2 + i});
-  for (auto [o, i] : same)
-    if (o + rounded < b.out.size() && !c.that((!b.out[o] && !b.in[i]) || sameArray(b.out[o], b.in[i]),
-                                    "result " + std::to_string(o) +
-                                        ": wanted the memory of operand " + std::to_string(i)))
-      return false;
-  return c.apart(same);
+/// Types are those of the parameters: what has fewer bits is widened before, and rounded afterwards.
+bool checkOptimizer(Checks &c, const Binding &b, unsigned states, bool required, UpdateShape &shape) {
+  const DType dtype = b.in.empty() ? DType::F32 : b.in[0].dtype;
+  return updateShape(c, b, states, required, shape) && c.dtype(b.in[1], dtype) &&
+         (!shape.rounds || c.dtype(b.out.back(), dtype));
 }
 
 } // namespace
 
 BoundKernel bindAdamW(const Binding &b) {
   Checks c(b);
-  Decay decay;
-  if (!checkOptimizer(c, b, 2, /*required=*/true, decay))
+  UpdateShape shape;
+  if (!checkOptimizer(c, b, 2, /*required=*/true, shape))
     return c.take();
-  return makeReal<AdamW>(b.in[0].dtype, b, decay);
+  return makeReal<AdamW>(b.in[0].dtype, b, shape);
 }
 
 BoundKernel bindAdam(const Binding &b) {
   Checks c(b);
-  Decay decay;
-  if (!checkOptimizer(c, b, 2, /*required=*/true, decay))
+  UpdateShape shape;
+  if (!checkOptimizer(c, b, 2, /*required=*/true, shape))
     return c.take();
-  return makeReal<AdamL2>(b.in[0].dtype, b, decay);
+  return makeReal<AdamL2>(b.in[0].dtype, b, shape);
 }
 
 BoundKernel bindSgd(const Binding &b) {
   Checks c(b);
-  Decay decay;
-  if (!checkOptimizer(c, b, 1, /*required=*/false, decay))
+  UpdateShape shape;
+  if (!checkOptimizer(c, b, 1, /*required=*/false, shape))
     return c.take();
-  return makeReal<Sgd>(b.in[0].dtype, b, decay);
+  return makeReal<Sgd>(b.in[0].dtype, b, shape);
 }
 
 } // namespace shardc::host

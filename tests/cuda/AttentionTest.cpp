@@ -81,7 +81,7 @@ struct Commands {
     }
     const DType biasType = c.floatBias ? statistics : dtype;
     forward.in.push_back(c.bias.empty() ? OperandView() : randomTensor(biasType, c.bias, 4));
-    forward.in.push_back(c.mask.empty() ? OperandView() : maskOf(c.mask));
+    forward.in.push_back(c.mask.empty() ? OperandView() : attentionMask(c.mask));
     forward.out = {Type(dtype, q), Type(statistics, lse)};
 
     backward.kernel = "attention_grad";
@@ -103,26 +103,14 @@ struct Commands {
     if (!c.bias.empty())
       backward.out.emplace_back(biasType, c.bias);
   }
-
-  /// A third of the keys hidden, here and there; row 1 sees none where the mask has rows.
-  static Tensor maskOf(const Dims &dims) {
-    Tensor mask(DType::Bool, dims);
-    for (int64_t i = 0; i < mask.numElements(); ++i)
-      mask.mutableData<uint8_t>()[i] = (i * 7 + i / 5) % 3 != 0 && !(dims[2] > 1 && i / dims[3] == 1);
-    return mask;
-  }
 };
-
-double toleranceOf(DType dtype) {
-  return dtype == DType::BF16 ? 2e-2 : dtype == DType::F16 ? 3e-3 : dtype == DType::F32 ? 2e-5 : 1e-11;
-}
 
 TEST_P(CudaAttention, equalsTheHost) {
   SHARDC_NEEDS_DEVICE();
   auto [dtype, c] = GetParam();
   Commands commands(dtype, c);
-  expectSame(commands.forward, toleranceOf(dtype));
-  expectSame(commands.backward, 2 * toleranceOf(dtype));
+  expectSame(commands.forward, attentionTolerance(dtype));
+  expectSame(commands.backward, 2 * attentionTolerance(dtype));
 }
 
 Tensor inTf32(const Tensor &tensor) {

@@ -34,18 +34,6 @@ const RelativeCase kCases[] = {
 
 class CudaRelativeAttention : public testing::TestWithParam<std::tuple<DType, RelativeCase>> {};
 
-/// A third of the keys hidden, here and there; row 1 sees none where the mask has rows.
-Tensor maskOf(const Dims &dims) {
-  Tensor mask(DType::Bool, dims);
-  for (int64_t i = 0; i < mask.numElements(); ++i)
-    mask.mutableData<uint8_t>()[i] = (i * 7 + i / 5) % 3 != 0 && !(dims[2] > 1 && i / dims[3] == 1);
-  return mask;
-}
-
-double toleranceOf(DType dtype) {
-  return dtype == DType::BF16 ? 2e-2 : dtype == DType::F16 ? 3e-3 : dtype == DType::F32 ? 2e-5 : 1e-11;
-}
-
 TEST_P(CudaRelativeAttention, equalsTheHost) {
   SHARDC_NEEDS_DEVICE();
   auto [dtype, c] = GetParam();
@@ -64,9 +52,9 @@ TEST_P(CudaRelativeAttention, equalsTheHost) {
   forward.in = {randomTensor(dtype, q, 1), randomTensor(dtype, k, 2), randomTensor(dtype, k, 3)};
   forward.in.push_back(c.keyTerm ? randomTensor(dtype, positions, 4) : OperandView());
   forward.in.push_back(c.queryTerm ? randomTensor(dtype, positions, 5) : OperandView());
-  forward.in.push_back(c.mask.empty() ? OperandView() : maskOf(c.mask));
+  forward.in.push_back(c.mask.empty() ? OperandView() : attentionMask(c.mask));
   forward.out = {Type(dtype, q), Type(statistics, lse)};
-  expectSame(forward, toleranceOf(dtype));
+  expectSame(forward, attentionTolerance(dtype));
 
   Tensors results = llvm::cantFail(runByHost(forward));
   TestCommand backward;
@@ -80,7 +68,7 @@ TEST_P(CudaRelativeAttention, equalsTheHost) {
   for (bool term : {c.keyTerm, c.queryTerm})
     if (term)
       backward.out.emplace_back(dtype, positions);
-  expectSame(backward, 2 * toleranceOf(dtype));
+  expectSame(backward, 2 * attentionTolerance(dtype));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, CudaRelativeAttention,

@@ -169,4 +169,15 @@ Tensor randomTensor(DType dtype, Dims dims, unsigned seed, double size) {
   return fromDoubles(dtype, dims, values);
 }
 
+Tensor attentionMask(const Dims &dims) {
+  Tensor mask(DType::Bool, dims);
+  for (int64_t i = 0; i < mask.numElements(); ++i)
+    mask.mutableData<uint8_t>()[i] = (i * 7 + i / 5) % 3 != 0 && !(dims[2] > 1 && i / dims[3] == 1);
+  return mask;
+}
+
+double attentionTolerance(DType dtype) {
+  return dtype == DType::BF16 ? 2e-2 : dtype == DType::F16 ? 3e-3 : dtype == DType::F32 ? 2e-5 : 1e-11;
+}
+
 } // namespace shardc::test

@@ -59,4 +59,9 @@ void expectSame(const TestCommand &command, double tolerance);
 /// About `size` in size, rounded to the type; the same for the same seed.
 Tensor randomTensor(DType dtype, Dims dims, unsigned seed, double size = 1);
 
+/// bool[b, h, q, k], any of them 1: a third of the keys hidden, here and there; row 1 sees none where the mask has rows.
+Tensor attentionMask(const Dims &dims);
+/// Of results of attention in a type; twice as much for gradients.
+double attentionTolerance(DType dtype);
+
 } // namespace shardc::test
