@@ -161,7 +161,7 @@ Error checkOutput() {
   if (estimate && (!outputPath.empty() || emit.getNumOccurrences() || looksInside))
     return userError("--estimate: makes no plan: got -o, --emit or a flag for looking inside, wanted none of them");
   if (!estimate && emit == "plan" && outputPath.empty() && debugFlags.options().stopAfter.empty())
-    return userError("command line: -o: got none, wanted where the plan goes", "add -o model.plan");
+    return userError("-o: got none, wanted where the plan goes", "add -o model.plan");
   return Error::success();
 }
 

@@ -54,8 +54,13 @@ const struct {
               {memoryVizPath, shardc::writeMemoryViz},
               {tracePath, shardc::writeTrace}};
 
-bool filesAreWanted() {
-  return any_of(kFiles, [](auto &file) { return file.path.getNumOccurrences() > 0; });
+/// Those of the flags that are on the command line: "--json --peak".
+std::string given(std::initializer_list<const cl::Option *> flags) {
+  std::string list;
+  for (const cl::Option *flag : flags)
+    if (flag->getNumOccurrences())
+      list += ((list.empty() ? "--" : " --") + flag->ArgStr).str();
+  return list;
 }
 
 Error writeFiles(const shardc::plan::Plan &plan) {
@@ -67,12 +72,10 @@ Error writeFiles(const shardc::plan::Plan &plan) {
 }
 
 Error run() {
-  bool wantsWhy = why.getNumOccurrences(), wantsDiff = diff.getNumOccurrences();
-  int views = json + text + commands + buffers + peak + wantsWhy + wantsDiff;
-  if (views + check > 1)
-    return shardc::userError("command line: more than one of --json --text --commands --buffers "
-                             "--peak --why --diff --check: wanted at most one",
-                             "see shardc-inspect --help");
+  const std::string prints = given({&json, &text, &commands, &buffers, &peak, &why, &diff, &check});
+  const std::string writes = given({&mapPath, &csvPath, &memoryVizPath, &tracePath});
+  if (StringRef(prints).contains(' '))
+    return shardc::userError("command line: got " + prints + ", wanted one of them", "see shardc-inspect --help");
   // Reading judges a plan; what gets past it is sound.
   std::vector<shardc::plan::Plan> plans;
   for (const std::string &file : files) {
@@ -82,10 +85,10 @@ Error run() {
     plans.push_back(std::move(*plan));
   }
   raw_ostream &os = outs();
-  if (plans.size() > 1 && (views || filesAreWanted()))
-    return shardc::userError("command line: several plans are compared in one table: wanted no --json --text "
-                             "--commands --buffers --peak --why --diff --map --csv --memory-viz --trace",
-                             "give one plan");
+  if (const std::string more = check ? writes : prints + writes; plans.size() > 1 && !more.empty())
+    return shardc::userError("command line: several plans are compared in one table: got " + Twine(plans.size()) + " plans and " +
+                                 StringRef(more).split(' ').first + ", wanted one plan",
+                             "see shardc-inspect --help");
   if (Error error = writeFiles(plans.front()))
     return error;
   if (check) {
@@ -108,14 +111,14 @@ Error run() {
     shardc::printBuffers(plan, os);
   else if (peak)
     shardc::printPeak(plan, os);
-  else if (wantsWhy)
+  else if (why.getNumOccurrences())
     return shardc::printWhy(plan, why, os);
-  else if (wantsDiff) {
+  else if (diff.getNumOccurrences()) {
     Expected<shardc::plan::Plan> other = shardc::readPlan(diff);
     if (!other)
       return other.takeError();
     shardc::printDiff(plan, *other, files.front(), diff, os);
-  } else if (!filesAreWanted()) {
+  } else if (writes.empty()) {
     shardc::printScreen(plan, os);
     shardc::printDetails(plan, os);
     os << '\n';

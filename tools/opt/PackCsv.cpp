@@ -54,7 +54,7 @@ public:
       header = false;
     }
     if (columns_ == 0)
-      return userError(path_ + ": is empty", kHint);
+      return userError(path_ + ": got an empty file, wanted id,lower,upper,size and a line for each buffer", kHint);
     return Error::success();
   }
 
