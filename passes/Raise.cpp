@@ -30,7 +30,7 @@ static void sweep(Graph &graph, llvm::ArrayRef<bool (*)(Op &)> patterns) {
 
 llvm::Error raise(Graph &graph, const CompileOptions &) {
   sweep(graph, {raising::layerNorm}); // first: its inner part is an rms_norm of x - mean
-  sweep(graph, {raising::rmsNorm, raising::gelu, raising::geluTanh, raising::embedding, raising::attention});
+  sweep(graph, {raising::rmsNorm, raising::gelu, raising::geluTanh, raising::silu, raising::embedding, raising::attention});
   sweep(graph, {raising::guardedSoftmax}); // of what is no attention
   return llvm::Error::success();
 }

@@ -34,6 +34,12 @@ void geluTanhGradient(GradContext &g) {
   g.setGrad(0, g.mul(g.dOut(), g.add(g.scale(g.add(one, t), 0.5), rise)));
 }
 
+// y = a s, s = sigmoid(a); dy/da = s (1 + a (1 - s)). By the operand alone: no sigmoid waits for the backward pass.
+void siluGradient(GradContext &g) {
+  Value *a = g.in(0), *one = g.scalar(a->type().dtype, 1), *s = g.make(kSigmoid, {a});
+  g.setGrad(0, g.mul(g.dOut(), g.mul(s, g.add(one, g.mul(a, g.sub(one, s))))));
+}
+
 llvm::Expected<Types> inferDropout(const Op &op) {
   OpCheck check(op);
   check.isFloat(0);
@@ -65,6 +71,8 @@ constinit const OpDef kGelu =
 constinit const OpDef kGeluTanh = pointwise1(
     "gelu_tanh", nullptr, "0.5 * a * (1 + tanh(0.79788456080286536 * a * (1 + 0.044715 * a * a)))",
     geluTanhGradient);
+// Also called swish.
+constinit const OpDef kSilu = pointwise1("silu", nullptr, "a / (1 + exp(-a))", siluGradient);
 constinit const OpDef kDropout = dropout();
 
 } // namespace shardc

@@ -52,21 +52,58 @@ static bool isCube(const Value *value, const Value *x) {
   return (a == x && square(b, of) && of == x) || (b == x && square(a, of) && of == x);
 }
 
-/// x * 0.5 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+static bool isCubic(double factor) { return std::abs(factor - 0.044715) < 1e-7; }
+
+/// x + 0.044715 x^3
+static bool linearPlusCubic(const Value *value, const Value *x) {
+  Value *a, *b, *cube;
+  double factor;
+  if (!binary(value, kAdd, a, b))
+    return false;
+  for (auto [linear, cubic] : {std::pair(a, b), std::pair(b, a)})
+    if (linear == x && withNumber(cubic, kMul, cube, factor) && isCubic(factor) && isCube(cube, x))
+      return true;
+  return false;
+}
+
+/// 1 + 0.044715 x^2
+static bool onePlusSquare(const Value *value, const Value *x) {
+  Value *scaled;
+  double one;
+  if (!withNumber(value, kAdd, scaled, one) || one != 1)
+    return false;
+  Product p = product(scaled);
+  if (!isCubic(p.number))
+    return false;
+  Value *of;
+  return p.factors.size() == 2 ? p.factors[0] == x && p.factors[1] == x
+                               : p.factors.size() == 1 && square(p.factors[0], of) && of == x;
+}
+
+/// x * 0.5 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), the inner sum also as x * (1 + 0.044715 x^2)
 bool geluTanh(Op &root) {
   Value *x, *argument;
   if (!halfOnePlus(root, kTanh, x, argument))
     return false;
   Product p = product(argument);
-  if (p.factors.size() != 1 || std::abs(p.number - std::sqrt(2 / M_PI)) > 1e-6)
+  if (std::abs(p.number - std::sqrt(2 / M_PI)) > 1e-6)
     return false;
-  Value *a, *b, *cube;
-  double factor;
-  if (!binary(p.factors[0], kAdd, a, b))
+  llvm::ArrayRef<Value *> f = p.factors;
+  if (!(f.size() == 1 && linearPlusCubic(f[0], x)) && !(f.size() == 2 && f[0] == x && onePlusSquare(f[1], x)) &&
+      !(f.size() == 2 && f[1] == x && onePlusSquare(f[0], x)))
     return false;
-  for (auto [linear, cubic] : {std::pair(a, b), std::pair(b, a)})
-    if (linear == x && withNumber(cubic, kMul, cube, factor) && std::abs(factor - 0.044715) < 1e-7 && isCube(cube, x)) {
-      raiseTo(root, kGeluTanh, x);
+  raiseTo(root, kGeluTanh, x);
+  return true;
+}
+
+/// x * sigmoid(x). Only where nothing else uses the sigmoid.
+bool silu(Op &root) {
+  Value *a, *b, *of;
+  if (!binary(root.result(), kMul, a, b))
+    return false;
+  for (auto [x, factor] : {std::pair(a, b), std::pair(b, a)})
+    if (unary(factor, kSigmoid, of) && of == x && usedOnce(factor)) {
+      raiseTo(root, kSilu, x);
       return true;
     }
   return false;

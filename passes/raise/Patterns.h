@@ -11,6 +11,7 @@ bool rmsNorm(Op &root);
 bool layerNorm(Op &root);
 bool gelu(Op &root);
 bool geluTanh(Op &root);
+bool silu(Op &root);
 bool embedding(Op &root);
 bool attention(Op &root);
 bool guardedSoftmax(Op &root);

@@ -71,7 +71,9 @@ void pointwiseCases(OpCases &cases) {
   unary(cases, kRelu, distinct);
   unary(cases, kGelu, x);
   unary(cases, kGeluTanh, x);
+  unary(cases, kSilu, x);
   cases.push_back({&kSigmoid, "Large", {given({4}, {-40, 40, -700, 700})}});
+  cases.push_back({&kSilu, "Large", {given({4}, {-40, 40, -700, 700})}});
   cases.push_back({&kSoftplus, "Large", {given({4}, {-40, 40, -700, 700})}});
   cases.push_back({&kCast, "FloatToFloat", {x({3})}, {{"to", std::string("f64")}}});
   cases.push_back({&kCast, "FloatToInt", {distinct({9})}, {{"to", std::string("i64")}}});
