@@ -267,8 +267,12 @@ void Importer::bindOutputs(NodeContext &n) {
     scopes_.back()[name] = value;
     if (!value && !none && needed_.names.contains(name))
       n.unsupported("output " + llvm::Twine(i) + " is not available");
-    if (value && value->op()->place == b_.place() && !value->op()->is(kConstant))
-      graph_->rename(value, valueName(name));
+    if (value && value->op()->place == b_.place() && !value->op()->is(kConstant)) {
+      std::string made = valueName(name);
+      llvm::StringRef shown = made; // without the exporter's wrapper, as parameters are
+      shown.consume_front(parameters_.wrapper);
+      graph_->rename(value, shown.empty() ? made : shown);
+    }
   }
 }
 

@@ -278,7 +278,7 @@ private:
     ParameterTable table;
     table.notes = std::move(notes_);
     std::vector<int> numbers(drafts_.size(), -1);
-    std::string prefix = wrapperPrefix();
+    std::string prefix = table.wrapper = wrapperPrefix();
     auto strip = [&](std::string &name) {
       if (llvm::StringRef(name).starts_with(prefix))
         name.erase(0, prefix.size());

@@ -49,6 +49,7 @@ struct ParameterTable {
   std::vector<DroppedBias> biases;        ///< sorted by node
   std::vector<ParameterCapture> captures;
   std::vector<std::string> notes; ///< doubts that a user should know, one line each
+  std::string wrapper;            ///< "m." where an exporter's wrapper holds the model; not in names here
 };
 
 struct ParameterOptions {

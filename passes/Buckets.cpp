@@ -24,9 +24,6 @@ llvm::StringRef layerOfName(llvm::StringRef name) {
 
 namespace {
 
-/// Names of modules are parameters' names without the last component.
-llvm::StringRef moduleOf(llvm::StringRef name) { return name.rsplit('.').second.empty() ? name : name.rsplit('.').first; }
-
 class Assignment {
 public:
   Assignment(Graph &graph, uint64_t bucketBytes) : graph_(graph), bucketBytes_(bucketBytes) {
@@ -36,7 +33,7 @@ public:
       if (p.value)
         parameterOf_[p.value] = &p;
       if (p.type.rank() >= 2)
-        matrixModules_.insert(moduleOf(p.name));
+        matrixModules_.insert(moduleOfName(p.name));
     }
   }
 
@@ -47,6 +44,7 @@ public:
           visit(*p, op.layer);
     for (Parameter &p : graph_.parameters) // those that nobody uses
       visit(p, "");
+    nameGroups(graph_);
   }
 
 private:
@@ -67,10 +65,10 @@ private:
     if (!userLayer.empty())
       return userLayer.str();
     if (p.value && p.type.rank() >= 2 && llvm::any_of(p.value->uses(), [](const Use &use) { return use.op->is(kEmbedding); }))
-      return "embeddings";
+      return (kNameless + "embeddings").str();
     if (lastLayer_.empty())
-      return "root";
-    return matrixModules_.contains(moduleOf(p.name)) ? "after." + lastLayer_ : lastLayer_;
+      return (kNameless + "root").str();
+    return matrixModules_.contains(moduleOfName(p.name)) ? (kNameless + "after." + lastLayer_).str() : lastLayer_;
   }
 
   void join(Parameter &p, const std::string &layer) {

@@ -18,7 +18,7 @@ struct BucketMember {
 /// Members in order of offset: first those that decay (rank >= 2), then the others; each in the model's order, so that
 /// q, k and v of a layer are adjacent.
 struct Bucket {
-  std::string name; ///< the layer
+  std::string name; ///< the layer, or the modules that it holds
   DType dtype = DType::F32;
   bool trainable = true; ///< a frozen bucket has no gradient and no state
   int64_t elements = 0;  ///< padded to ranks x kParameterAlignment; rank r owns [r, r+1) * elements / ranks
@@ -34,7 +34,16 @@ llvm::Error requireBuckets(const Graph &graph);
 Buckets bucketLayout(const Graph &graph, unsigned ranks);
 
 /// The f32 parameters beside 16-bit ones: few numbers of all layers.
-constexpr llvm::StringLiteral kWideBucket = "wide";
+constexpr llvm::StringLiteral kWideBucket = "fp32";
+
+/// How the names of groups of parameters begin that are not a layer's, until nameGroups has named them.
+constexpr llvm::StringLiteral kNameless = "?";
+/// Parameter::layer of such groups becomes what a user knows: the module, or what modules of the group have in common unless there are
+/// layers in it too ("bert.embeddings"), else "pooler.dense+classifier", and of more than two "a+others". Each group has another name.
+void nameGroups(Graph &graph);
+
+/// Names of modules are parameters' names without the last component.
+llvm::StringRef moduleOfName(llvm::StringRef parameterName);
 
 /// "encoder.block.0" for "encoder.block.0.layer.1.wi.weight"; "" if no component is a number.
 llvm::StringRef layerOfName(llvm::StringRef parameterName);

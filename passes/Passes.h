@@ -36,8 +36,8 @@ llvm::Error productEpilogues(Graph &graph, const CompileOptions &options);
 
 /// Says the bucket (index and name) of every parameter, in order of first use. By default a bucket is a layer: the shortest name
 /// prefix that ends in a number. A parameter without one joins the layer of its first user; else look-up tables are a bucket, a lone norm joins
-/// the layer used before it, and the rest is "root" before the first layer, "after.LAYER" behind one. With `--bucket SIZE` as many as
-/// fit, at least one. Frozen parameters have buckets of their own.
+/// the layer used before it, and the rest goes together before the first layer, and behind each; such buckets are called by the modules
+/// in them (nameGroups). With `--bucket SIZE` as many as fit, at least one. Frozen parameters have buckets of their own.
 llvm::Error assignBuckets(Graph &graph, const CompileOptions &options);
 
 /// Products of one value with weights that are neighbours in their bucket (q, k and v; wi_0 and wi_1), their biases neighbours too or

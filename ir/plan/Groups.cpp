@@ -49,6 +49,7 @@ std::vector<BufferGroup> groupsOf(const plan::Plan &plan, ArrayRef<uint32_t> buf
     BufferGroup &group = groups[{b.kind(), name}];
     group.kind = b.kind();
     group.name = name;
+    group.shown = group.count ? name : fullName(plan, b);
     group.bytes += alignedBytes(b);
     group.largest = std::max(group.largest, alignedBytes(b));
     ++group.count;

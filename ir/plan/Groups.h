@@ -16,6 +16,7 @@ std::string groupName(const plan::Plan &plan, const plan::Buffer &buffer);
 struct BufferGroup {
   plan::BufferKind kind = plan::ACTIVATION;
   std::string name;                ///< groupName
+  std::string shown;               ///< that, or of a single buffer its own name
   uint64_t bytes = 0, largest = 0; ///< as they are counted
   unsigned count = 0;
 };

@@ -63,7 +63,7 @@ void printLargest(const plan::Plan &plan, const Peak &peak, raw_ostream &os) {
   for (const BufferGroup &group : ArrayRef(groups).take_front(listed))
     addRow(
         table, group.bytes, peak,
-        {utostr(group.count), bytesText(group.largest), kindName(group.kind).str(), printable(group.name)});
+        {utostr(group.count), bytesText(group.largest), kindName(group.kind).str(), printable(group.shown)});
   uint64_t bytes = 0;
   unsigned count = 0;
   for (const BufferGroup &group : ArrayRef(groups).drop_front(listed)) {

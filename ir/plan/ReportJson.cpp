@@ -151,10 +151,12 @@ private:
   }
 
   void writeBuffers() {
-    for (auto [buffer, life] : zip_equal(plan_.buffers(), livesOf(plan_)))
-      json_.object([&, &b = buffer, &life = life] {
+    std::vector<Life> lives = livesOf(plan_);
+    map::Parts parts = map::partsOf(plan_, lives);
+    for (auto [buffer, life, part] : zip_equal(plan_.buffers(), lives, parts.ofBuffer))
+      json_.object([&, &b = buffer, &life = life, &part = part] {
         text("name", b.name());
-        text("layer", plan_.strings(b.layer()));
+        text("layer", parts.names[part]);
         json_.attribute("kind", kindName(b.kind()));
         json_.attribute("space", b.space());
         json_.attribute("offset", b.offset());

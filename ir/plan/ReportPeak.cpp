@@ -117,7 +117,7 @@ static void printGroups(const plan::Plan &plan, const Peak &peak, raw_ostream &o
                {"name", Table::Flexible}});
   auto add = [&](const BufferGroup &group, StringRef kind) {
     table.add({bytesText(group.bytes), percentText(double(group.bytes), double(peak.bytes)), utostr(group.count),
-               bytesText(group.largest), kind.str(), printable(group.name)});
+               bytesText(group.largest), kind.str(), printable(group.shown)});
   };
   BufferGroup rest;
   for (const BufferGroup &group : groupsOf(plan, peak.buffers)) {

@@ -116,9 +116,19 @@ TEST(Map, PartsAreLayersOrPlacesWithoutTheWrapper) {
   EXPECT_EQ(parts.names[parts.ofCommand[0]], "layer.0");
   EXPECT_EQ(parts.names[parts.ofCommand[1]], "lm_head");
   EXPECT_EQ(parts.names[parts.ofCommand[2]], "Mul_4");
+  setPlace(plan, 0, 2, "/m/layer.0/norm/Mul"); // under a layer that there is
+  plan.mutable_buffers(kSquares)->set_layer(0);
+  plan.mutable_buffers(kSquares)->set_name("layer.0.norm.Mul_output_0");
+  parts = map::partsOf(plan, lives);
+  EXPECT_EQ(parts.names[parts.ofCommand[2]], "layer.0");
+  EXPECT_EQ(parts.names[parts.ofBuffer[kSquares]], "layer.0");
   setPlace(plan, 0, 2, "/other/Mul_4"); // now there is no wrapper
   parts = map::partsOf(plan, lives);
   EXPECT_EQ(parts.names[parts.ofCommand[1]], "m.lm_head");
+  plan.mutable_parameters(0)->set_name("lm_head.weight"); // but this tells that there is
+  parts = map::partsOf(plan, lives);
+  EXPECT_EQ(parts.names[parts.ofCommand[1]], "lm_head");
+  EXPECT_EQ(parts.names[parts.ofCommand[2]], "other");
 }
 
 TEST(Map, TheStoryAddsUpAndFoldsLayers) {

@@ -3,6 +3,7 @@
 #include "ir/plan/Positions.h"
 #include "ir/plan/Text.h"
 #include "ir/plan/map/Map.h"
+#include "ir/plan/map/Parts.h"
 
 using namespace llvm;
 
@@ -19,6 +20,7 @@ static std::string field(StringRef text) {
 
 void printCsv(const plan::Plan &plan, uint32_t space, raw_ostream &os) {
   const uint64_t positions = Positions(plan).size();
+  const map::Parts parts = map::partsOf(plan, livesOf(plan));
   os << "id,lower,upper,size,offset,kind,layer,name\n";
   for (int i = 0; i < plan.buffers_size(); ++i) {
     const plan::Buffer &b = plan.buffers(i);
@@ -26,7 +28,7 @@ void printCsv(const plan::Plan &plan, uint32_t space, raw_ostream &os) {
       continue;
     os << i << ',' << (b.persistent() ? 0 : b.first()) << ','
        << (b.persistent() ? positions : b.last()) << ',' << alignedBytes(b) << ',' << b.offset()
-       << ',' << kindName(b.kind()) << ',' << field(plan.strings(int(b.layer()))) << ','
+       << ',' << kindName(b.kind()) << ',' << field(parts.names[parts.ofBuffer[size_t(i)]]) << ','
        << field(b.name()) << '\n';
   }
 }

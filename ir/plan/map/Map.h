@@ -16,8 +16,8 @@ void printMapSvg(const plan::Plan &plan, llvm::raw_ostream &os);
 void printMapHtml(const plan::Plan &plan, llvm::raw_ostream &os);
 
 /// The packing of a space as MiniMalloc writes problems and solutions:
-/// `id,lower,upper,size,offset`, then `kind,layer,name`, which its reader and ours skip. Half-open
-/// lifetimes in positions; what is persistent lives in all of them. Sizes are rounded up to
+/// `id,lower,upper,size,offset`, then `kind,layer,name`, which its reader and ours skip; layers as the map
+/// has them. Half-open lifetimes in positions; what is persistent lives in all of them. Sizes are rounded up to
 /// kAlignment. Commas and quotes in names become '_'. Buffers of no bytes are left out.
 void printCsv(const plan::Plan &plan, uint32_t space, llvm::raw_ostream &os);
 

@@ -4,37 +4,61 @@
 #include "ir/plan/Wire.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace llvm;
 
 namespace shardc::map {
 
-/// What all places with a path ("/m/lm_head/MatMul") begin with: the exporter's wrapper ("m").
-/// Empty: nothing.
+/// The components of "/m/lm_head/MatMul" but the last; none of what is no path.
+static SmallVector<StringRef> scopesOf(StringRef place) {
+  SmallVector<StringRef> path;
+  if (place.consume_front("/"))
+    place.split(path, '/', -1, /*KeepEmpty=*/false);
+  if (!path.empty())
+    path.pop_back();
+  return path;
+}
+
+/// The exporter's wrapper, "m" of "/m/lm_head/MatMul": what stands in places before the modules of parameters; where none of those is in a
+/// place, what all paths begin with. Empty: nothing.
 static StringRef wrapperOf(const plan::Plan &plan) {
-  StringRef wrapper;
+  StringSet<> modules; // only looked up
+  for (const plan::Parameter &p : plan.parameters())
+    for (StringRef name = p.name(); name.contains('.');)
+      modules.insert(name = name.rsplit('.').first);
+  StringRef common;
+  bool all = true;
   for (const std::string &text : plan.strings()) {
     if (!StringRef(text).starts_with("/"))
       continue;
-    StringRef head = StringRef(text).drop_front().split('/').first;
-    if (wrapper.empty())
-      wrapper = head;
-    else if (wrapper != head)
-      return "";
+    SmallVector<StringRef> scopes = scopesOf(text);
+    StringRef head = scopes.empty() ? StringRef(text) : scopes.front();
+    if (scopes.size() > 1 && !modules.contains(head) && modules.contains(join(drop_begin(scopes), ".")))
+      return head;
+    all &= common.empty() || common == head;
+    common = head;
   }
-  return wrapper;
+  return all ? common : "";
+}
+
+/// The layer that a dotted name is under: "encoder.block.0" of "encoder.block.0.layer.1.Add"; "" if that is none.
+static StringRef layerAround(StringRef name, const StringSet<> &layers) {
+  for (size_t dot = name.find('.'); dot != StringRef::npos; dot = name.find('.', dot + 1))
+    if (layers.contains(name.take_front(dot)))
+      return name.take_front(dot);
+  return "";
 }
 
 /// "/m/encoder/embed_tokens/Gather": "encoder.embed_tokens".
 static std::string partOfPlace(StringRef place, StringRef wrapper) {
-  if (!place.consume_front("/"))
+  if (!place.starts_with("/"))
     return printable(place);
-  SmallVector<StringRef> path;
-  place.split(path, '/', -1, /*KeepEmpty=*/false);
-  if (path.size() > 1 && path.front() == wrapper)
+  SmallVector<StringRef> path = scopesOf(place);
+  if (!path.empty() && path.front() == wrapper)
     path.erase(path.begin());
-  if (path.size() > 1)
-    path.pop_back();
+  if (path.empty())
+    path.push_back(place.rsplit('/').second);
   return printable(join(path, "."));
 }
 
@@ -48,11 +72,19 @@ Parts partsOf(const plan::Plan &plan, ArrayRef<Life> lives) {
     return entry->second;
   };
   StringRef wrapper = wrapperOf(plan);
+  StringSet<> layers; // only looked up
+  for (const plan::Program &program : plan.programs())
+    for (const plan::Command &c : program.commands())
+      layers.insert(plan.strings(int(c.layer())));
+  auto inLayer = [&](std::string name) {
+    StringRef layer = layerAround(name, layers);
+    return layer.empty() ? name : layer.str();
+  };
   for (const plan::Program &program : plan.programs())
     for (const plan::Command &c : program.commands()) {
       const std::string &layer = plan.strings(int(c.layer()));
       std::string name =
-          layer.empty() ? partOfPlace(plan.strings(int(c.place())), wrapper) : printable(layer);
+          layer.empty() ? inLayer(partOfPlace(plan.strings(int(c.place())), wrapper)) : printable(layer);
       parts.ofCommand.push_back(number(name.empty() ? c.kernel() : name));
     }
   for (int i = 0; i < plan.buffers_size(); ++i) {
@@ -60,8 +92,9 @@ Parts partsOf(const plan::Plan &plan, ArrayRef<Life> lives) {
     const std::string &layer = plan.strings(int(b.layer()));
     bool helper = b.kind() == plan::WORKSPACE || b.kind() == plan::INPUT ||
                   b.kind() == plan::CONSTANT || b.kind() == plan::SCALAR;
-    if (!layer.empty())
-      parts.ofBuffer.push_back(number(printable(layer)));
+    StringRef around = helper ? "" : layerAround(b.name(), layers);
+    if (!layer.empty() || !around.empty())
+      parts.ofBuffer.push_back(number(printable(layer.empty() ? around : layer)));
     else if (helper || lives[size_t(i)].producer == Life::kNone)
       parts.ofBuffer.push_back(number(kindName(b.kind()).str()));
     else

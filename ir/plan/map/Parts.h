@@ -6,9 +6,9 @@
 
 namespace shardc::map {
 
-/// A part is a layer. What has no layer goes by the place of its command ("/m/lm_head/MatMul":
-/// "lm_head", `m` being what all places begin with); workspace, inputs, constants and scalars by
-/// their kind.
+/// A part is a layer. What has no layer goes by the one that its name, or the place of its command, is
+/// under ("encoder.block.0.Dropout"), else by that place ("/m/lm_head/MatMul": "lm_head", `m` being the
+/// exporter's wrapper); workspace, inputs, constants and scalars by their kind.
 struct Parts {
   std::vector<std::string> names;  ///< in the order of the commands
   std::vector<uint32_t> ofCommand; ///< by position

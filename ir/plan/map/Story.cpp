@@ -2,8 +2,10 @@
 #include "ir/plan/map/Story.h"
 #include "ir/plan/Peak.h"
 #include "ir/plan/Text.h"
+#include "ir/plan/map/Colors.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
+#include <numeric>
 
 using namespace llvm;
 
@@ -29,6 +31,11 @@ std::pair<StringRef, std::optional<uint64_t>> family(StringRef name) {
   if (base.empty() || name.drop_front(base.size()).getAsInteger(10, number))
     return {name, std::nullopt};
   return {base, number};
+}
+
+/// What is left of a name after its layer's.
+std::string nameInside(StringRef name, const std::string &layer) {
+  return printable(name.starts_with(layer + ".") ? name.drop_front(layer.size() + 1) : name);
 }
 
 class Teller {
@@ -76,7 +83,7 @@ private:
     if (b.kind() == plan::WORKSPACE)
       return "scratch memory of commands";
     if (b.persistent())
-      return "kept from step to step";
+      return kKept.str();
     if (inUse_[buffer])
       return "in use by this command";
     if (b.kind() == plan::COMMUNICATION)
@@ -109,7 +116,7 @@ private:
       g.byPart[part] += alignedBytes(b);
       ++g.group.buffers;
       if (inUse_[index] && !b.persistent() && b.kind() != plan::WORKSPACE)
-        g.group.operands.push_back(printable(b.name()));
+        g.group.operands.push_back(nameInside(b.name(), parts_.names[part]));
       if (number) {
         g.least = std::min(g.least, *number);
         g.most = std::max(g.most, *number);
@@ -143,17 +150,54 @@ private:
     std::string text;
     for (auto &[bytes, why] : reasons)
       text += (text.empty() ? "" : ", ") + percentText(double(bytes), double(peak.bytes)) +
-              (text.empty() ? " is " : " ") + why;
+              (text.empty() ? " is " : " ") + why + (why == kKept ? keptKinds(peak) : "");
     std::vector<uint64_t> byPart(parts_.names.size(), 0);
     for (uint32_t b : peak.buffers)
       byPart[parts_.ofBuffer[b]] += alignedBytes(plan_.buffers(int(b)));
     if (byPart.empty())
       return text;
     size_t most = size_t(std::max_element(byPart.begin(), byPart.end()) - byPart.begin());
-    return text + ". Most in one part: " + parts_.names[most] + ", " + bytesText(byPart[most]) +
+    return text + "." + savedSoFar(peak) + " Most in one layer: " + parts_.names[most] + ", " + bytesText(byPart[most]) +
            ".";
   }
 
+  /// " (optimizer state, parameters)": what most of it is.
+  std::string keptKinds(const Peak &peak) const {
+    constexpr double kWorthNaming = 0.1;
+    std::array<uint64_t, kKinds> bytes{};
+    for (uint32_t b : peak.buffers)
+      if (plan_.buffers(int(b)).persistent())
+        bytes[plan_.buffers(int(b)).kind()] += alignedBytes(plan_.buffers(int(b)));
+    uint64_t all = std::accumulate(bytes.begin(), bytes.end(), uint64_t(0));
+    std::string names;
+    for (const KindColor &kind : kKindColors)
+      if (double(bytes[kind.kind]) >= kWorthNaming * double(all))
+        names += (names.empty() ? " (" : ", ") + std::string(kind.label);
+    return names.empty() ? "" : names + ")";
+  }
+
+  /// Why there: " 99.6 % of what the forward pass saves lives at that moment.", where that is most of it; else nothing.
+  std::string savedSoFar(const Peak &peak) const {
+    const Band &here = bandAt(bands_, peak.position);
+    uint64_t saved = 0, alive = 0;
+    for (auto [i, b] : enumerate(plan_.buffers())) {
+      const Life &life = lives_[i];
+      if (b.persistent() || life.producer == Life::kNone || life.lastReader == Life::kNone)
+        continue;
+      const Band &writer = bandAt(bands_, life.producer), &reader = bandAt(bands_, life.lastReader);
+      if (writer.program != here.program || reader.program != here.program || writer.phase == reader.phase)
+        continue;
+      if (phaseName(plan_, writer) != "forward pass" || phaseName(plan_, reader) != "backward pass")
+        continue;
+      saved += alignedBytes(b);
+      alive += b.first() <= peak.position && peak.position < b.last() ? alignedBytes(b) : 0;
+    }
+    if (2 * alive <= saved)
+      return "";
+    return " " + percentText(double(alive), double(saved)) + " of what the forward pass saves lives at that moment.";
+  }
+
+  static constexpr StringLiteral kKept = "kept from step to step";
   const plan::Plan &plan_;
   Positions positions_;
   const Parts &parts_;

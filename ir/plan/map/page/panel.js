@@ -38,6 +38,11 @@ function detailsOf(b) {
   return [element("b", buffers.name[b]), list];
 }
 
+function nameWithLayer(b) {
+  const name = buffers.name[b], part = parts[buffers.part[b]];
+  return name.startsWith(part) ? name : `${part}: ${name}`;
+}
+
 /** `choose`: called with a buffer whose row is clicked. */
 function showLive(space, position, live, choose) {
   byId("moment").textContent = `${bytesText(live.total)} live${position === space.position ? ": the peak" : ""}`;
@@ -56,7 +61,7 @@ function showLive(space, position, live, choose) {
   byId("largest").replaceChildren(...live.buffers.slice(0, 20).map(b => {
     const row = element("tr", [
       element("td", bytesText(buffers.bytes[b]), "number"),
-      element("td", [swatch(kinds[buffers.kind[b]].color), buffers.name[b]])], "buffer");
+      element("td", [swatch(kinds[buffers.kind[b]].color), nameWithLayer(b)])], "buffer");
     row.addEventListener("click", () => choose(b));
     return row;
   }));
