@@ -13,7 +13,7 @@ show() { # prints a command as a user would type it, then runs it
 }
 
 step "Build"
-bash tools/setup.sh
+bash tools/setup.sh --build
 cmake --preset release --log-level=WARNING >/dev/null
 cmake --build --preset release --target shardc shardc-inspect shardc-train
 export PATH="$PWD/build/release/bin:$PATH"

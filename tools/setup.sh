@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what building and testing needs, on Debian 12 and Ubuntu 24.04: packages by apt (as root or by sudo), and
-# Python packages for the tests into build/venv. Installs only what is missing; may be run any number of times.
+# Python packages for the tests into build/venv; with --build not those. Installs only what is missing, and needs no network where
+# nothing is; may be run any number of times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,6 +18,13 @@ PACKAGES=(
   python3 python3-pip python3-venv         # onnx-ml.proto out of its wheel; tests
 )
 PYTHON_PACKAGES=(numpy==2.2.6 safetensors==0.5.3)
+
+forTests=true
+case "${1:-}" in
+  "") ;;
+  --build) forTests=false ;;
+  *) echo "usage: bash tools/setup.sh [--build]" >&2; exit 1 ;;
+esac
 
 fail() {
   echo "shardc: error: setup: $1" >&2
@@ -47,7 +55,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   rm -f "$log"
 fi
 
-if ! build/venv/bin/python3 -c 'import numpy, safetensors' 2>/dev/null; then
+if $forTests && ! build/venv/bin/python3 -c 'import numpy, safetensors' 2>/dev/null; then
   echo "setup: Python packages for tests into build/venv" >&2
   mkdir -p build
   rm -rf build/venv
@@ -55,5 +63,5 @@ if ! build/venv/bin/python3 -c 'import numpy, safetensors' 2>/dev/null; then
   PYTHON_WANTED=("${PYTHON_PACKAGES[@]}")
   [ -e /usr/lib/llvm-19/build/utils/lit/lit.py ] || PYTHON_WANTED+=(lit==18.1.8)
   build/venv/bin/pip install --quiet --disable-pip-version-check --no-input "${PYTHON_WANTED[@]}" ||
-    fail "pip could not install ${PYTHON_WANTED[*]}" "is the network there? Building works without; tests do not"
+    fail "pip could not install ${PYTHON_WANTED[*]}" "is the network there? To build without tests: bash tools/setup.sh --build"
 fi

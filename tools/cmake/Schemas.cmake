@@ -52,7 +52,7 @@ function(shardc_onnx_proto OUT)
     file(GLOB WHEEL ${CACHE_DIR}/onnx-${ONNX_VERSION}-*.whl)
     if(FAILED OR NOT WHEEL)
       message(FATAL_ERROR "cannot download onnx==${ONNX_VERSION} with pip; without network give its "
-        "onnx-ml.proto: -DSHARDC_ONNX_PROTO=FILE")
+        "onnx-ml.proto: SHARDC_ONNX_PROTO=FILE in the environment, or -DSHARDC_ONNX_PROTO=FILE")
     endif()
     file(ARCHIVE_EXTRACT INPUT ${WHEEL} DESTINATION ${CACHE_DIR} PATTERNS onnx/onnx-ml.proto)
     file(REMOVE ${WHEEL})
