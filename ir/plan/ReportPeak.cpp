@@ -29,6 +29,29 @@ struct AtPeak {
   uint64_t scratch = 0;   ///< of products: as large whatever changes
 };
 
+/// A sum of the backward pass that becomes gradients of a bucket element by element, maybe after more was added in place: as large as weights, whatever the batch.
+bool isOfWeights(const plan::Plan &plan, const Positions &positions, uint32_t buffer) {
+  for (const Touch &touch : touchesOf(plan, buffer)) {
+    const plan::Command &c = positions.command(touch.position);
+    if (touch.writes && phaseName(c.phase()) == "forward")
+      return false;
+    if (!touch.reads || c.kernel() == "matmul")
+      continue;
+    for (int o = 0; o < c.outputs_size(); ++o) {
+      const plan::Ref &out = c.outputs(o);
+      bool isInPlace = o < c.in_place_size() && c.in_place(o) && c.inputs(int(c.in_place(o)) - 1).buffer() == buffer;
+      bool isAlike = any_of(c.inputs(), [&](const plan::Ref &in) {
+        return in.buffer() == buffer && !in.absent() && equal(in.dims(), out.dims());
+      });
+      if (out.absent() || out.buffer() == buffer || !isAlike)
+        continue;
+      if (plan.buffers(int(out.buffer())).kind() == plan::GRADIENT || (isInPlace && isOfWeights(plan, positions, out.buffer())))
+        return true;
+    }
+  }
+  return false;
+}
+
 AtPeak bytesAtPeak(const plan::Plan &plan) {
   AtPeak at;
   Positions positions(plan);
@@ -47,6 +70,8 @@ AtPeak bytesAtPeak(const plan::Plan &plan) {
         (bytes == kProductWorkspace ? at.scratch : at.ofRows) += bytes;
         break;
       case plan::ACTIVATION:
+        at.ofRows += isOfWeights(plan, positions, index) ? 0 : bytes;
+        break;
       case plan::INPUT:
         at.ofRows += bytes;
         break;

@@ -112,6 +112,21 @@ TEST(Report, PeakGroupsWhatIsAlikeAndAdvises) {
   EXPECT_NE(out.find("--optimizer sgd"), std::string::npos) << out;
 }
 
+TEST(Report, ASumOfAWeightsGradientDoesNotShrinkWithTheBatch) {
+  plan::Plan plan = named();
+  command(plan, 0, 0).set_phase(1); // y is made in the backward pass now, and becomes the gradient
+  std::string out = printed(printPeak, plan);
+  EXPECT_NE(out.find("--batch 1 (now 2): about 256 B less"), std::string::npos) << out;
+
+  // Squares too, if y is what they become in place.
+  command(plan, 0, 1).set_phase(1);
+  *command(plan, 0, 1).mutable_inputs(0) = smallRef(kSquares, {2, 3});
+  *command(plan, 0, 1).mutable_outputs(0) = smallRef(kY, {2, 3});
+  command(plan, 0, 1).add_in_place(1);
+  out = printed(printPeak, plan);
+  EXPECT_EQ(out.find("--batch"), std::string::npos) << out; // half of x is nothing
+}
+
 TEST(Report, JsonHasTheStableKeys) {
   Expected<json::Value> value = json::parse(printed(printJson, named()));
   ASSERT_TRUE(bool(value)) << toString(value.takeError());
