@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tries limits on live bytes, from the top, and keeps the order that needs least. Each is judged as a whole:
 // by the bytes that live, as emission will place them, and by the time that it takes.
+// A limit holds for what computes alone, or for collectives too. Each starts where the other has ended, and
+// which of them comes first decides where both end: so both are tried.
 #include "ir/base/Error.h"
 #include "passes/LimitedOrder.h"
 #include "passes/Passes.h"
@@ -12,6 +14,8 @@ namespace {
 /// Limits are tried in steps of one part in so many of the peak, until so many in a row have not helped; then
 /// halves of a step.
 constexpr unsigned kParts = 32, kPatience = 3, kHalves = 4;
+/// So often limits are tried, half of the times with collectives.
+constexpr unsigned kTurns = 4;
 /// An order must not take longer if the link is so many times slower than predicted, either.
 constexpr double kSlowLink = 2;
 
@@ -23,11 +27,13 @@ public:
         time_(simulate(best_, times_).total), slowTime_(simulate(best_, slowTimes_).total) {}
 
   Order run() {
-    tryLimits(/*collectives=*/false);
-    for (unsigned part = 7; part >= 1; --part)
-      tryPrefetch(best_, prefetchLimit_ / 8 * part);
-    tryLimits(/*collectives=*/true);
-    return std::move(best_);
+    Order given = best_, first = follow(/*collectives=*/false);
+    const uint64_t firstPeak = peak_;
+    if (!hasCollectives_)
+      return first;
+    best_ = std::move(given);
+    Order second = follow(/*collectives=*/true);
+    return firstPeak <= peak_ ? first : second;
   }
 
 private:
@@ -37,8 +43,13 @@ private:
     return machine;
   }
 
-  /// From the best order so far. First what computes alone, as gathers and reductions can follow it; then
-  /// they too.
+  /// From the best order so far, beginning with or without collectives.
+  Order follow(bool collectives) {
+    for (unsigned turn = 0; turn < kTurns; ++turn, collectives = !collectives)
+      tryLimits(collectives);
+    return std::move(best_);
+  }
+
   void tryLimits(bool collectives) {
     const Order given = best_;
     LimitedOrder limited(graph_, given, live_);
@@ -49,7 +60,7 @@ private:
     auto helps = [&](uint64_t limit) {
       const uint64_t before = peak_, reached = limited.schedule(limit, collectives);
       if (reached < peak_ && !consider(limited.made(), reached))
-        tryPrefetch(limited.made(), prefetchLimit_);
+        tryPrefetch(limited.made());
       return peak_ < before;
     };
     const uint64_t step = peak_ / kParts;
@@ -67,10 +78,10 @@ private:
   }
 
   /// Gathers and reductions where they are best for what computes.
-  void tryPrefetch(const Order &order, uint64_t limit) {
+  void tryPrefetch(const Order &order) {
     if (!hasCollectives_)
       return;
-    Order whole = reductionsEarly(gathersEarly(order, times_, limit), times_);
+    Order whole = reductionsEarly(gathersEarly(order, times_, prefetchLimit_), times_);
     const uint64_t peak = *llvm::max_element(liveProfile(whole, live_));
     consider(std::move(whole), peak);
   }
