@@ -37,18 +37,22 @@ bool Trials::cannotBeCompiled(const Setting &setting) {
   return found != known_.end() && !found->second;
 }
 
+void Trials::add(const Setting &setting, const plan::Plan &plan) {
+  std::lock_guard lock(mutex_);
+  known_[setting] = Trial{setting, rankBytes(plan), plan.predicted_ms()};
+}
+
 llvm::Expected<Trial> Trials::at(const Setting &setting) {
   if (std::lock_guard lock(mutex_); known_.contains(setting) && known_[setting])
     return *known_[setting];
   auto plan = compile_(setting);
-  std::optional<Trial> trial;
-  if (plan)
-    trial = Trial{setting, rankBytes(*plan), plan->predicted_ms()};
+  if (plan) {
+    add(setting, *plan);
+    return at(setting);
+  }
   std::lock_guard lock(mutex_);
-  known_[setting] = trial;
-  if (!plan)
-    return plan.takeError();
-  return *trial;
+  known_[setting] = std::nullopt;
+  return plan.takeError();
 }
 
 std::optional<Trial> Trials::fitting(const Setting &setting) {
@@ -61,8 +65,9 @@ std::optional<Trial> Trials::fitting(const Setting &setting) {
   return std::nullopt;
 }
 
-llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting) {
-  const int64_t begin = setting.batch > 1 ? setting.batch : 32;
+llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting, bool smaller) {
+  const int64_t most = smaller ? setting.batch - 1 : kMostRows;
+  const int64_t begin = smaller || setting.batch > 1 ? setting.batch : 32; // of the search
   trials.prepare({withBatch(setting, 1), withBatch(setting, begin)});
   auto first = trials.at(withBatch(setting, 1));
   if (!first)
@@ -72,10 +77,10 @@ llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting
 
   Trial low = *first;
   std::optional<Trial> before, high; // the largest that fits, the one before it, the smallest that does not
-  int64_t end = kMostRows + 1;       // does not fit, or cannot be compiled
+  int64_t end = most + 1;            // does not fit, or cannot be compiled
   int64_t guess = begin;
   for (unsigned tries = 0; low.setting.batch + 1 < end; ++tries) {
-    guess = std::clamp(guess, low.setting.batch + 1, end - 1);
+    guess = tries == 0 && smaller ? end : std::clamp(guess, low.setting.batch + 1, end - 1);
     auto trial = trials.at(withBatch(setting, guess));
     if (!trial)
       llvm::consumeError(trial.takeError());
@@ -98,11 +103,11 @@ llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting
   }
   // Memory dips where something is cut into one piece more.
   llvm::SmallVector<Setting> behind;
-  for (int64_t rows = 1; rows <= kBeyond && low.setting.batch + rows <= kMostRows; ++rows)
+  for (int64_t rows = 1; rows <= kBeyond && low.setting.batch + rows <= most; ++rows)
     behind.push_back(withBatch(setting, low.setting.batch + rows));
   trials.prepare(behind);
   std::string refused;
-  for (int64_t rows = 1; rows <= kBeyond && low.setting.batch + rows <= kMostRows; ++rows) {
+  for (int64_t rows = 1; rows <= kBeyond && low.setting.batch + rows <= most; ++rows) {
     auto trial = trials.at(withBatch(setting, low.setting.batch + rows));
     bool fits = trial && trials.fits(*trial);
     if (rows == 1)
@@ -165,7 +170,7 @@ static std::optional<Trial> moreRanks(Trials &trials, const Setting &now, bool s
 
 /// Fewer rows.
 static std::optional<Trial> smallerBatch(Trials &trials, const Setting &setting) {
-  auto result = largestBatch(trials, setting);
+  auto result = largestBatch(trials, setting, /*smaller=*/true);
   if (result)
     return result->most;
   llvm::consumeError(result.takeError());

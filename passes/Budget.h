@@ -41,6 +41,8 @@ public:
 
   /// Compiles settings that will be asked for, at the same time.
   void prepare(llvm::ArrayRef<Setting> settings);
+  /// The plan of a setting that is there already.
+  void add(const Setting &setting, const plan::Plan &plan);
   llvm::Expected<Trial> at(const Setting &setting);
   /// nullopt: it does not fit, or cannot be compiled.
   std::optional<Trial> fitting(const Setting &setting);
@@ -66,8 +68,8 @@ struct LargestBatch {
 /// Over the batches of `setting`, whose own is where the search begins. What is too large to be compiled does
 /// not fit; an error of batch 1 is returned. Memory is nearly linear in the batch, so that this takes some
 /// eight compilations; dips of more than three rows behind the first batch that does not fit are not looked
-/// for.
-llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting);
+/// for. `smaller`: than that of `setting`, which does not fit.
+llvm::Expected<LargestBatch> largestBatch(Trials &trials, const Setting &setting, bool smaller = false);
 
 /// The changes that make it fit, each the smallest of its kind, by ranks and then by time for a sample: a
 /// higher stage; the same rows of an update in more micro-steps; fewer rows; twice, four or eight times the

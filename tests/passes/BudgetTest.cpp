@@ -29,7 +29,9 @@ plan::Plan needing(uint64_t bytes, double ms) {
 struct Model {
   uint64_t parameters = 1000, row = 37, once = 50;
   int64_t mostRows = 1 << 30; ///< more cannot be compiled
+  int64_t noLarger = 1 << 30; ///< batches that need not be looked at
   mutable std::atomic<unsigned> compiled = 0;
+  mutable std::atomic<bool> lookedFurther = false;
 
   uint64_t bytes(const Setting &s) const {
     uint64_t stages[] = {parameters, 2 * parameters,
@@ -43,6 +45,8 @@ struct Model {
   double ms(const Setting &s) const { return s.accumulate * (10 + double(s.batch) + s.zero); }
   llvm::Expected<plan::Plan> operator()(const Setting &s) const {
     ++compiled;
+    if (s.batch > noLarger)
+      lookedFurther = true;
     if (s.batch > mostRows)
       return userError("too large");
     return needing(bytes(s), ms(s));
@@ -140,7 +144,10 @@ TEST(Budget, ChangesAreTheSmallestThatFit) {
     if (fits(now))
       continue;
     Trials trials(model, budget);
+    trials.add(now, needing(model.bytes(now), model.ms(now)));
+    model.noLarger = now.batch;
     std::vector<Trial> changes = changesThatFit(trials, now);
+    EXPECT_FALSE(model.lookedFurther);
     listed += changes.size();
     bool stage = false, steps = false, rows = false, more = false;
     for (const Trial &change : changes) {

@@ -140,6 +140,7 @@ Expected<Compilation> compileWithinBudget(Compiler &compiler, const Flags &flags
   if (!result || !result->plan || !budget || rankBytes(*result->plan) <= budget)
     return result;
   Trials trials(plan, budget);
+  trials.add(settingOf(*result->plan), *result->plan);
   return doesNotFit(compiler, trials, settingOf(*result->plan), *result->plan);
 }
 
