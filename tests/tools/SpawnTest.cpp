@@ -5,6 +5,7 @@
 #include "tools/train/LastResort.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <chrono>
+#include <csignal>
 #include <gtest/gtest.h>
 
 namespace shardc {
@@ -48,6 +49,29 @@ TEST(Spawn, EndsThoseThatHang) {
   auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(spawn(3, "trap '' INT TERM; [ $RANK = 1 ] && exit 4; exec sleep 100", /*patience=*/0.5), 4);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+/// "SigBlk" of the rank, with `stop`: which signals of 64, the first lowest. (Other shells than bash clear masks.)
+uint64_t signalsOfRank(const std::string &field, const std::atomic<bool> *stop) {
+  const std::string path = testing::TempDir() + "shardc-signals-" + std::to_string(getpid());
+  const std::string script = "sleep 0.3; grep " + field + ": /proc/$$/status > " + path;
+  const char *arguments[] = {"bash", "-c", script.c_str()};
+  EXPECT_EQ(llvm::cantFail(spawnRanks({"/bin/bash", arguments, /*ranks=*/1, /*patience=*/20, stop})), 0);
+  auto said = llvm::MemoryBuffer::getFile(path);
+  unlink(path.c_str());
+  uint64_t bits = 0;
+  EXPECT_TRUE(said && !(*said)->getBuffer().split(':').second.trim().getAsInteger(16, bits));
+  return bits;
+}
+uint64_t bit(int signal) { return uint64_t(1) << (signal - 1); }
+
+// One that came while a rank starts would end it, by exit code 4, with the others waiting.
+TEST(Spawn, RanksAreAskedToStopWhenTheyCanHear) {
+  const uint64_t stops = bit(SIGINT) | bit(SIGTERM);
+  EXPECT_EQ(signalsOfRank("SigBlk", nullptr) & stops, stops);
+  EXPECT_EQ(signalsOfRank("ShdPnd", nullptr) & stops, 0u);
+  const std::atomic<bool> asked = true;
+  EXPECT_EQ(signalsOfRank("ShdPnd", &asked) & stops, bit(SIGINT));
 }
 
 TEST(LastResort, EndsTheProcess) {

@@ -174,6 +174,20 @@ class TrainRanks(unittest.TestCase):
         process.communicate(timeout=30)
         self.assert_gone(children, 30)
 
+    def test_stops_its_processes_before_the_first_step(self):
+        """Whatever they are about when asked, all end in good order: none waits for another."""
+        for ask, after in (signal.SIGTERM, 0), (signal.SIGINT, 0.02), (signal.SIGTERM, 0.1):
+            out = self.path(f"out{after}")
+            process = subprocess.Popen(self.command(self.plan(3, 3), "--processes", "--output-dir", out, "--quiet", steps=10 ** 6), env=environment(),
+                                       text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            while not self.children(process):
+                self.assertIsNone(process.poll())
+            time.sleep(after)
+            process.send_signal(ask)
+            _, err = process.communicate(timeout=20)
+            self.assertEqual(process.returncode, 130, err)
+            self.assertTrue(all(np.isfinite(v).all() for v in load_file(f"{out}/model.safetensors").values()))
+
     def test_processes_check_races(self):
         ends = self.finish(self.start([self.plan(2, 3)] * 2, "--check-races", "--output-dir", self.path("out"), "--quiet"))
         self.assertEqual([code for code, _, _ in ends], [0] * 2, ends)

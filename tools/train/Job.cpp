@@ -217,7 +217,7 @@ llvm::Expected<JobResults> runJob(const TrainFlags &flags, const std::atomic<boo
   if (job.wantsProcesses()) {
     const unsigned ranks = job.plan.ranks();
     job.weights.reset(), job.data.reset(); // they open their own
-    auto code = spawnSelf(flags.arguments, ranks);
+    auto code = spawnSelf(flags.arguments, ranks, &stop);
     if (!code)
       return code.takeError();
     job.results.isRoot = false;

@@ -101,6 +101,8 @@ public:
   }
 
   int wait() {
+    if (options_.stop && *options_.stop) // asked before they were there
+      tellAll(SIGINT);
     while (!running_.empty()) {
       siginfo_t info = {};
       timespec limit = {1, 0};
@@ -116,11 +118,16 @@ public:
   }
 
 private:
+  /// What asks to stop stays blocked until the program lets it in: before, it would end this rank at
+  /// once, and the others would wait for it.
   [[noreturn]] void become(char **arguments, char **environment, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
       _exit(int(Exit::Fault));
-    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    sigset_t blocked = before_;
+    sigaddset(&blocked, SIGINT);
+    sigaddset(&blocked, SIGTERM);
+    sigprocmask(SIG_SETMASK, &blocked, nullptr);
     execve(options_.program.c_str(), arguments, environment);
     _exit(127);
   }
@@ -162,13 +169,23 @@ llvm::Expected<int> spawnRanks(const SpawnOptions &options) {
   return ranks.wait();
 }
 
-llvm::Expected<int> spawnSelf(llvm::ArrayRef<const char *> arguments, unsigned ranks) {
+llvm::Expected<int> spawnSelf(llvm::ArrayRef<const char *> arguments, unsigned ranks,
+                              const std::atomic<bool> *stop) {
   SpawnOptions options;
   options.program =
       llvm::sys::fs::getMainExecutable(arguments[0], reinterpret_cast<void *>(&spawnSelf));
   options.arguments = arguments;
   options.ranks = ranks;
+  options.stop = stop;
   return spawnRanks(options);
+}
+
+void admitSignals() {
+  sigset_t stops;
+  sigemptyset(&stops);
+  sigaddset(&stops, SIGINT);
+  sigaddset(&stops, SIGTERM);
+  sigprocmask(SIG_UNBLOCK, &stops, nullptr);
 }
 
 } // namespace shardc

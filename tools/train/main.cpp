@@ -5,6 +5,7 @@
 #include "tools/common/Report.h"
 #include "tools/train/Calibration.h"
 #include "tools/train/Job.h"
+#include "tools/train/Spawn.h"
 #include "tools/train/Threads.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -28,6 +29,7 @@ void installSignals() {
   sigaction(SIGINT, &stop, nullptr);
   sigaction(SIGTERM, &stop, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  admitSignals();
 }
 
 void printResults(const TrainResults &results) {
