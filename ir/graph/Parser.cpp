@@ -312,6 +312,12 @@ private:
     // Sources say their own type.
     Op *made;
     if (def == &kInput || def == &kParam) {
+      const Attr *source = opAttrs.find("name");
+      if (!source || !std::holds_alternative<std::string>(*source))
+        return fail(mnemonic + ": its name is missing: wanted {name=\"...\"}");
+      if (!operands.empty() || names.size() != 1)
+        return fail(mnemonic + ": got " + llvm::Twine(operands.size()) + " operands and " +
+                    llvm::Twine(names.size()) + " results, wanted none and one");
       made = graph_->create(*def, operands, opAttrs, types, nullptr, firstName);
       made->phase = b.phase;
       made->layer = b.layer;
@@ -334,7 +340,7 @@ private:
     }
     if (def == &kParam)
       for (Parameter &p : graph_->parameters)
-        if (auto *text = made->attrs.find("name"); text && std::get<std::string>(*text) == p.name)
+        if (made->attrs.getString("name") == p.name)
           p.value = made->result();
     return true;
   }
