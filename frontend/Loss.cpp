@@ -118,7 +118,8 @@ private:
   Mean both(const Mean &a, const Mean &c) {
     Value *one = b_.scalar(a.count->type().dtype, 1), *count = b_.emit(kMax, {a.count, c.count});
     auto mean = [&](const Mean &m) { return b_.emit(kDiv, {m.sum, b_.emit(kMax, {m.count, one})}); };
-    notes_.notes.push_back("the loss is a sum of means over different labels: ranks and micro-steps change nothing as long as each ignores as "
+    notes_.notes.push_back("the loss is a sum of means over different labels: ranks and micro-steps change "
+                           "nothing as long as each ignores as "
                            "many of the one as of the other");
     return {b_.emit(kMul, {b_.emit(kAdd, {mean(a), mean(c)}), count}), count, nullptr};
   }

@@ -10,9 +10,9 @@
 namespace shardc {
 namespace {
 
-/// A gradient while contributions add up. Those of a 16-bit float are 16-bit; those of a wide value (f32 among these) may be. Two of 16
-/// bits are added as such; with a third, or one of f32, all are added in f32, and the sum is rounded once, when somebody reads it, if all
-/// were of 16 bits.
+/// A gradient while contributions add up. Those of a 16-bit float are 16-bit; those of a wide value (f32
+/// among these) may be. Two of 16 bits are added as such; with a third, or one of f32, all are added in f32,
+/// and the sum is rounded once, when somebody reads it, if all were of 16 bits.
 class Sum {
 public:
   void add(Builder &b, Value *term) {
@@ -30,7 +30,9 @@ public:
       (terms_ == 1 ? first_ : second_) = term;
       return;
     } else { // the sum of two of 16 bits is not used then
-      Value *before = isHalf(first_->type().dtype) && second_ ? b.add(b.cast(first_, DType::F32), b.cast(second_, DType::F32)) : b.cast(sum_, DType::F32);
+      Value *before = isHalf(first_->type().dtype) && second_
+                          ? b.add(b.cast(first_, DType::F32), b.cast(second_, DType::F32))
+                          : b.cast(sum_, DType::F32);
       wide_ = b.add(before, b.cast(term, DType::F32));
     }
     sum_ = nullptr;
@@ -61,7 +63,8 @@ public:
     findActive();
     Builder seed(graph_);
     seed.phase = Phase::Backward;
-    gradients_[loss_].add(seed, precision::scalesLoss(options_) ? precision::scaledSeed(seed, options_) : seed.scalar(loss_->type().dtype, 1));
+    gradients_[loss_].add(seed, precision::scalesLoss(options_) ? precision::scaledSeed(seed, options_)
+                                                                : seed.scalar(loss_->type().dtype, 1));
     llvm::SmallVector<Op *> forward;
     for (Op &op : graph_.ops())
       if (op.phase == Phase::Forward)
@@ -71,12 +74,15 @@ public:
         return error;
     for (const Parameter &p : graph_.parameters)
       if (auto found = gradients_.find(p.value); p.value && p.trainable && found != gradients_.end()) {
-        const Op *last = found->second.last(); // directly behind it, so that a bucket is complete as soon as its gradients are
+        const Op *last =
+            found->second
+                .last(); // directly behind it, so that a bucket is complete as soon as its gradients are
         auto next = std::next(last->getIterator());
         Builder b(graph_, next == graph_.ops().end() ? nullptr : const_cast<Op *>(&*next));
         b.stampLike(*last);
         b.phase = Phase::Backward;
-        graph_.addOutput((kGradientPrefix + p.name).str(), found->second.get(b, options_.packedGradientType(p.type.dtype)));
+        graph_.addOutput((kGradientPrefix + p.name).str(),
+                         found->second.get(b, options_.packedGradientType(p.type.dtype)));
       }
     return llvm::Error::success();
   }
@@ -134,7 +140,8 @@ private:
   }
 
   llvm::Error visit(Op &op) {
-    if (std::optional<Partition> partition = op.is(kSlice) ? partitionOf(op.operand(0), Phase::Forward) : std::nullopt) {
+    if (std::optional<Partition> partition =
+            op.is(kSlice) ? partitionOf(op.operand(0), Phase::Forward) : std::nullopt) {
       visitSlice(*partition, op.operand(0));
       return llvm::Error::success();
     }
@@ -183,10 +190,12 @@ llvm::Error insertGradients(Graph &graph, const CompileOptions &options) {
     return userError("insert-gradients: the graph has no output 'loss_sum'", "give --loss");
   if (llvm::Error error = Reverse(graph, loss, options).run())
     return error;
-  bool any = llvm::any_of(graph.outputs(), [](auto &o) { return llvm::StringRef(o.first).starts_with(kGradientPrefix); });
+  bool any = llvm::any_of(graph.outputs(),
+                          [](auto &o) { return llvm::StringRef(o.first).starts_with(kGradientPrefix); });
   graph.level = Level::Step;
   if (!any)
-    return userError("insert-gradients: no trainable parameter reaches the loss", "check --loss, --logits and --freeze");
+    return userError("insert-gradients: no trainable parameter reaches the loss",
+                     "check --loss, --logits and --freeze");
   return llvm::Error::success();
 }
 

@@ -7,7 +7,8 @@ namespace {
 
 constexpr unsigned kDq = 0, kDk = 1, kDv = 2;
 
-/// The gradient of attention whose dq, dk, dv (or dk, dv), heads side by side, are the operands of `concat`, in this order.
+/// The gradient of attention whose dq, dk, dv (or dk, dv), heads side by side, are the operands of `concat`,
+/// in this order.
 struct Match {
   Op *gradient = nullptr;
   unsigned first = 0; ///< kDq or kDk
@@ -25,8 +26,10 @@ std::optional<Match> match(const Op &concat) {
     while (v->op()->is(kReshape))
       v = v->op()->operand(0);
     const Dims &dims = v->type().dims;
-    bool fits = (v->op()->is(kAttentionGrad) || v->op()->is(kRelativeAttentionGrad)) && v->index() == found.first + i && !v->op()->attrs.has("joined") && type.rank() == 3 &&
-                (axis == 2 || axis == -1) && concat.operand(i)->type().dims == Dims{dims[0], dims[1], dims[2] * dims[3]} &&
+    bool fits = (v->op()->is(kAttentionGrad) || v->op()->is(kRelativeAttentionGrad)) &&
+                v->index() == found.first + i && !v->op()->attrs.has("joined") && type.rank() == 3 &&
+                (axis == 2 || axis == -1) &&
+                concat.operand(i)->type().dims == Dims{dims[0], dims[1], dims[2] * dims[3]} &&
                 dims == v->op()->result(kDv)->type().dims && (!found.gradient || found.gradient == v->op());
     if (!fits)
       return std::nullopt;

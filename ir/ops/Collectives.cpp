@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communication between the ranks of a group, on flat arrays. Slice r of an array of n elements is [r, r + 1) * n / ranks.
-//   all_gather_start(slice: S[n], into?: T[n * ranks]) {ranks, to} -> T[n * ranks] every rank's slice, end to end; S is T, or f32 where
-//                                                                                 attribute `to` says that T is a 16-bit float
-//   reduce_scatter_start(x: T[n * ranks]) {ranks, in_place}     -> T[n]           slice r of the sum over ranks
-//   all_reduce_start(x: T[n]) {ranks}                           -> T[n]           the sum over ranks, over x
-//   collective_done(y)                                          -> y              from here on y may be used
-// With `into` the gather writes over that array, in which the slice may lie already; with in_place = 1 the reduced slice lies
-// over slice r of x. A slice that `to` rounds is first written to slice r of the result. Results of a start must not be used but by its done; sums run in rank order.
+// Communication between the ranks of a group, on flat arrays. Slice r of an array of n elements is [r, r + 1)
+// * n / ranks.
+//   all_gather_start(slice: S[n], into?: T[n * ranks]) {ranks, to} -> T[n * ranks] every rank's slice, end to
+//   end; S is T, or f32 where
+//                                                                                 attribute `to` says that T
+//                                                                                 is a 16-bit float
+//   reduce_scatter_start(x: T[n * ranks]) {ranks, in_place}     -> T[n]           slice r of the sum over
+//   ranks all_reduce_start(x: T[n]) {ranks}                           -> T[n]           the sum over ranks,
+//   over x collective_done(y)                                          -> y              from here on y may
+//   be used
+// With `into` the gather writes over that array, in which the slice may lie already; with in_place = 1 the
+// reduced slice lies over slice r of x. A slice that `to` rounds is first written to slice r of the result.
+// Results of a start must not be used but by its done; sums run in rank order.
 #include "ir/base/Error.h"
 #include "ir/ops/Infer.h"
 #include "ir/ops/Reference.h"

@@ -92,7 +92,8 @@ AtPeak bytesAtPeak(const plan::Plan &plan) {
   return at;
 }
 
-/// Of one rank, cut over two at stage 3: half of all that is kept, less two buckets that are gathered for the command at the peak and the next.
+/// Of one rank, cut over two at stage 3: half of all that is kept, less two buckets that are gathered for the
+/// command at the peak and the next.
 uint64_t savedByASecondRank(const plan::Plan &plan, const AtPeak &at) {
   uint64_t half = (at.parameters + at.states + at.gradients) / 2, all = 0;
   for (const plan::Bucket &bucket : plan.buckets())
@@ -213,8 +214,9 @@ void printPeak(const plan::Plan &plan, raw_ostream &os) {
   for (const Change &change : list)
     os << "  " << change.what << ": about " << bytesText(change.saves) << " less\n";
   if (list.empty())
-    os << (at.scratch > at.parameters ? "  nothing: scratch memory of a product is nearly all of it, the same for any model\n"
-                                      : "  a smaller model: parameters are nearly all of it\n");
+    os << (at.scratch > at.parameters
+               ? "  nothing: scratch memory of a product is nearly all of it, the same for any model\n"
+               : "  a smaller model: parameters are nearly all of it\n");
 }
 
 } // namespace shardc

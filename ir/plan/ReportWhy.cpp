@@ -46,7 +46,8 @@ std::string exactBytes(uint64_t bytes) {
   return bytes < 1024 ? bytesText(bytes) : bytesText(bytes) + " (" + utostr(bytes) + " bytes)";
 }
 
-/// All buffers that hold the bucket, or its slice: those that the table names, and those that commands fill for a while.
+/// All buffers that hold the bucket, or its slice: those that the table names, and those that commands fill
+/// for a while.
 std::vector<uint32_t> buffersOf(const plan::Plan &plan, const plan::Bucket &bucket) {
   std::set<uint32_t> buffers(bucket.state_buffers().begin(), bucket.state_buffers().end());
   for (int64_t buffer : {int64_t(bucket.parameter_buffer()), int64_t(bucket.gradient_buffer()),
@@ -143,8 +144,8 @@ void Why::printPlace(uint32_t index) const {
   for (const plan::Region &r : plan_.spaces(b.space()).regions())
     if (b.offset() >= r.offset() && b.offset() - r.offset() < r.bytes())
       region = ", region " + printable(r.name());
-  place.line("space " + Twine(b.space()) + " (" + kindName(plan_.spaces(b.space()).kind()) + ")" + region + ", bytes [" +
-             Twine(b.offset()) + ", " + Twine(b.offset() + b.bytes()) + ")");
+  place.line("space " + Twine(b.space()) + " (" + kindName(plan_.spaces(b.space()).kind()) + ")" + region +
+             ", bytes [" + Twine(b.offset()) + ", " + Twine(b.offset() + b.bytes()) + ")");
   if (before >= 0)
     place.line("before it there, until " + Twine(plan_.buffers(before).last()) + ": " + bufferText(before));
   if (after >= 0)
@@ -231,7 +232,8 @@ std::string near(const plan::Plan &plan, StringRef name) {
   return text;
 }
 
-/// Those with the name, else those that tables have under it ("decoder.block.*: matmul_*"), else those of the layer; and which of that they are.
+/// Those with the name, else those that tables have under it ("decoder.block.*: matmul_*"), else those of the
+/// layer; and which of that they are.
 std::pair<std::vector<uint32_t>, const char *> buffersCalled(const plan::Plan &plan, StringRef name) {
   std::vector<uint32_t> named, alike, inLayer;
   map::Parts parts = map::partsOf(plan, livesOf(plan));

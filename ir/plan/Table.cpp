@@ -53,13 +53,14 @@ void Table::print(raw_ostream &os, unsigned columns) const {
   for (unsigned width : widths)
     total += width;
   std::vector<bool> shown(columns_.size(), true);
-  // What is too much is taken from the widest flexible column, again and again, while it is legible; then from the gaps, from spare columns,
-  // and at last from what is legible.
+  // What is too much is taken from the widest flexible column, again and again, while it is legible; then
+  // from the gaps, from spare columns, and at last from what is legible.
   auto narrow = [&](unsigned least) {
     while (total > columns) {
       size_t widest = columns_.size();
       for (size_t i = 0; i < columns_.size(); ++i)
-        if (columns_[i].align == Flexible && widths[i] > least && (widest == columns_.size() || widths[i] > widths[widest]))
+        if (columns_[i].align == Flexible && widths[i] > least &&
+            (widest == columns_.size() || widths[i] > widths[widest]))
           widest = i;
       if (widest == columns_.size())
         return;

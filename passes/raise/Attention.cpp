@@ -10,8 +10,8 @@ using namespace match;
 
 namespace {
 
-/// softmax(scale q k' + bias (or terms of distances) where mask, else fill) v, or softmax(scale q k' + (bias where mask, else fill)) v, all [B, H, S, D];
-/// pieces may come as [B H, S, D] (DeBERTa).
+/// softmax(scale q k' + bias (or terms of distances) where mask, else fill) v, or softmax(scale q k' + (bias
+/// where mask, else fill)) v, all [B, H, S, D]; pieces may come as [B H, S, D] (DeBERTa).
 struct Parts {
   Dims scores; ///< [B, H, Sq, Sk]
   Value *query, *keys, *values, *bias = nullptr, *mask = nullptr;
@@ -20,7 +20,8 @@ struct Parts {
   double scale = 1, dropout = 0, fill = 0;
   int64_t id = 0, batchMajor = 0;
   bool maskAdds = false;
-  bool guarded = false; ///< what is not a number counts as 0: rows where the mask hides all, if it does so with an infinity
+  bool guarded = false; ///< what is not a number counts as 0: rows where the mask hides all, if it does so
+                        ///< with an infinity
 };
 
 /// [B H, S, D] => [B, H, S, D]
@@ -137,7 +138,8 @@ bool matchProduct(Value *term, const Dims &scores, Parts &parts) {
   return true;
 }
 
-/// Terms of distances of the same queries and keys, one of each at most, at the product's scale, and nothing else (but zeros).
+/// Terms of distances of the same queries and keys, one of each at most, at the product's scale, and nothing
+/// else (but zeros).
 bool matchDistanceTerms(Builder &build, llvm::ArrayRef<Value *> others, Parts &parts) {
   for (Value *other : others) {
     if (isNumber(other, 0))
@@ -214,9 +216,11 @@ bool attention(Op &root) {
   if (parts.maskAdds)
     attrs.set("mask_adds", int64_t(1));
   auto rows = [&](const std::optional<DistanceTerm> &term) { return term ? distanceRows(build, *term) : nullptr; };
-  Value *out = parts.ofQueries || parts.ofKeys
-                   ? build.make(kRelativeAttention, {q, k, v, rows(parts.ofQueries), rows(parts.ofKeys), parts.mask}, std::move(attrs))
-                   : build.make(kAttention, {q, k, v, parts.bias, parts.mask}, std::move(attrs));
+  Value *out =
+      parts.ofQueries || parts.ofKeys
+          ? build.make(kRelativeAttention, {q, k, v, rows(parts.ofQueries), rows(parts.ofKeys), parts.mask},
+                       std::move(attrs))
+          : build.make(kAttention, {q, k, v, parts.bias, parts.mask}, std::move(attrs));
   out->setBatchMajor(root.result()->batchMajor());
   if (parts.guarded && parts.mask && infinite) // a row of nothing but `fill` is uniform
     out = zeroHiddenRows(build, out, parts.mask);

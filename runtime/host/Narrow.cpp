@@ -12,8 +12,9 @@ namespace shardc::host {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr llvm::StringRef kTakeHalves[] = {"fused",           "fused_rows",       "column_sums",         "copy",
-                                           "sum_squares", "all_gather_start", "reduce_scatter_start", "all_reduce_start"};
+constexpr llvm::StringRef kTakeHalves[] = {
+    "fused",       "fused_rows",       "column_sums",          "copy",
+    "sum_squares", "all_gather_start", "reduce_scatter_start", "all_reduce_start"};
 
 /// How a command's operands and results reach its kernel.
 struct Rule {
@@ -30,7 +31,9 @@ struct Rule {
                                                                        : 0;
     return rule;
   }
-  bool takes(DType dtype, int operand) const { return (widens && isHalf(dtype)) || (dtype == DType::F32 && operand >= 0 && operand < tf32); }
+  bool takes(DType dtype, int operand) const {
+    return (widens && isHalf(dtype)) || (dtype == DType::F32 && operand >= 0 && operand < tf32);
+  }
 };
 
 int64_t wideBytes(int64_t elements) { return llvm::alignTo(elements * sizeof(float), kAlignment); }
@@ -163,8 +166,8 @@ BoundKernel bindNarrow(const Binding &binding) {
   Rule rule = Rule::of(*binding.command);
   int64_t bytes = scratchBytes(*binding.command, binding.in, binding.out);
   if (bytes > binding.scratchBytes)
-    return userError(llvm::Twine(binding.place) + ": scratch memory: got " + llvm::Twine(binding.scratchBytes) + " bytes, wanted " +
-                     llvm::Twine(bytes));
+    return userError(llvm::Twine(binding.place) + ": scratch memory: got " +
+                     llvm::Twine(binding.scratchBytes) + " bytes, wanted " + llvm::Twine(bytes));
   Binding wide = binding;
   Twins twins(static_cast<char *>(binding.scratch));
   std::vector<Twin> in, out;

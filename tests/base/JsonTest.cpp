@@ -30,7 +30,8 @@ TEST(Json, RefusesWhatWouldEndTheProcess) {
   for (char open : {'[', '{'})
     EXPECT_EQ(judge(std::string(1000000, open)), "nested too deep: got more than 8 levels, wanted at most 8");
   EXPECT_EQ(judge("{\"a\": " + std::string(7, '[') + std::string(7, ']') + "}"), "");
-  EXPECT_EQ(judge("{\"a\": " + std::string(8, '[') + std::string(8, ']') + "}"), "nested too deep: got more than 8 levels, wanted at most 8");
+  EXPECT_EQ(judge("{\"a\": " + std::string(8, '[') + std::string(8, ']') + "}"),
+            "nested too deep: got more than 8 levels, wanted at most 8");
 }
 
 TEST(Json, RefusesANameThatIsThereTwice) {

@@ -245,10 +245,17 @@ Call overRows(std::vector<CallOperand> in, const Dims &dims, int64_t axis, int64
   Dims perRow = dims, columns{parts};
   std::fill(perRow.begin() + axis, perRow.end(), 1);
   columns.append(dims.begin() + axis, dims.end());
-  Call call{"fused_rows", {}, std::move(in), {{dims}, {dims}, {perRow, DType::F64, true}, {columns, DType::F64, true}, {columns, DType::F64, true}}};
-  call.with("body", llvm::StringRef("t0: WIDE = WIDE(x0) * keep(0.25, 7, 1); t1: WIDE = rowsum(t0 * t0) / 64; t2: WIDE = rowmax(t0); "
-                                    "t3: STORED = (t0 - t2) / sqrt(t1 + 1) * WIDE(x1); t4: WIDE = colsum(WIDE(t3)); t5: WIDE = colsum(t0); "
-                                    "t6: WIDE = rowsum(WIDE(t3)) / 64; t7: STORED = WIDE(t3) + WIDE(x2) * t6"))
+  Call call{
+      "fused_rows",
+      {},
+      std::move(in),
+      {{dims}, {dims}, {perRow, DType::F64, true}, {columns, DType::F64, true}, {columns, DType::F64, true}}};
+  call.with("body",
+            llvm::StringRef("t0: WIDE = WIDE(x0) * keep(0.25, 7, 1); t1: WIDE = rowsum(t0 * t0) / 64; t2: "
+                            "WIDE = rowmax(t0); "
+                            "t3: STORED = (t0 - t2) / sqrt(t1 + 1) * WIDE(x1); t4: WIDE = colsum(WIDE(t3)); "
+                            "t5: WIDE = colsum(t0); "
+                            "t6: WIDE = rowsum(WIDE(t3)) / 64; t7: STORED = WIDE(t3) + WIDE(x2) * t6"))
       .with("outputs", llvm::StringRef("t3,t7,t6,t4,t5"))
       .with("dims", dims)
       .with("axis", axis)
@@ -262,7 +269,8 @@ TEST(LargeKernels, overRows) {
   scalars[kSeed] = 42;
   scalars[kStep] = 3;
   scalars[kShardIndex] = 2;
-  for (auto [rows, length] : {std::pair<int64_t, int64_t>{2000, 64}, {600, 1024}, {301, 1536}, {40, 1027}, {50, 5000}, {9, 8192}}) {
+  for (auto [rows, length] :
+       {std::pair<int64_t, int64_t>{2000, 64}, {600, 1024}, {301, 1536}, {40, 1027}, {50, 5000}, {9, 8192}}) {
     SCOPED_TRACE(length);
     const Dims dims{rows, length};
     const double slack = 10 + std::sqrt(double(std::max(rows, length)));
@@ -273,8 +281,11 @@ TEST(LargeKernels, overRows) {
   }
   const Dims dims{6, 50, 16, 64};
   for (int64_t axis : {2, 3})
-    expectLikeHost(overRows({{randomFloats(dims), {0, 2, 1, 3}}, x({16, 1}, 2), {randomFloats(dims, 3), {3, 1, 2, 0}, 2}}, dims, axis, 3), 50,
-                   scalars);
+    expectLikeHost(
+        overRows(
+            {{randomFloats(dims), {0, 2, 1, 3}}, x({16, 1}, 2), {randomFloats(dims, 3), {3, 1, 2, 0}, 2}},
+            dims, axis, 3),
+        50, scalars);
 }
 
 TEST(LargeKernels, columnSums) {

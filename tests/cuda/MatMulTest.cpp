@@ -63,11 +63,13 @@ TEST_P(CudaMatMul, addsOtherMemory) {
   EXPECT_EQ(compare((*got)[0], (*wanted)[0], 0), "");
 }
 
-/// What a sum of k terms of about 1 in f32 may be off by: a unit of the last place for each, since tensor cores cut off.
+/// What a sum of k terms of about 1 in f32 may be off by: a unit of the last place for each, since tensor
+/// cores cut off.
 double slackOfSums(int64_t k) { return double(k) * 0x1p-23; }
 
-/// Sums, c and bias are rounded once, at the end: within half a unit of the last place (of numbers of 1, or their own) of what f64
-/// says, and what sums of f32 add to that. A product that is rounded before c is added is off by units.
+/// Sums, c and bias are rounded once, at the end: within half a unit of the last place (of numbers of 1, or
+/// their own) of what f64 says, and what sums of f32 add to that. A product that is rounded before c is added
+/// is off by units.
 TEST_P(CudaMatMul, roundsOnce) {
   SHARDC_NEEDS_DEVICE();
   if (byteSize(GetParam()) != 2)
@@ -182,7 +184,9 @@ TEST(CudaMatMulTf32, roundsItsOperands) {
       TestCommand command{"matmul", {{"tf32", int64_t(1)}, {"transpose_b", transposed}}};
       const Dims a{m, k}, b = transposed ? Dims{n, k} : Dims{k, n};
       command.out = {Type(DType::F32, {m, n})};
-      auto narrow = [](Dims dims, unsigned seed) { return fromDoubles(DType::F32, dims, toDoubles(randomTensor(DType::BF16, dims, seed))); };
+      auto narrow = [](Dims dims, unsigned seed) {
+        return fromDoubles(DType::F32, dims, toDoubles(randomTensor(DType::BF16, dims, seed)));
+      };
       command.in = {narrow(a, 1), narrow(b, 2)};
       expectSame(command, 1e-5 * std::sqrt(double(k)));
       command.in = {randomTensor(DType::F32, a, 1), randomTensor(DType::F32, b, 2)};
@@ -190,7 +194,8 @@ TEST(CudaMatMulTf32, roundsItsOperands) {
     }
 }
 
-/// Sums of 16-bit floats are rounded once, with a summand or without: hardly an element is another than the exact sum's rounding.
+/// Sums of 16-bit floats are rounded once, with a summand or without: hardly an element is another than the
+/// exact sum's rounding.
 TEST(CudaMatMulHalves, roundOnce) {
   SHARDC_NEEDS_DEVICE();
   const int64_t sizes[][3] = {{24, 24, 96}, {24, 24, 16}, {128, 64, 96}, {512, 256, 1024}, {256, 256, 8192}};
@@ -208,7 +213,8 @@ TEST(CudaMatMulHalves, roundOnce) {
             command.inPlace = {{0, 2}};
           auto results = runByDevice(command);
           ASSERT_TRUE(bool(results)) << llvm::toString(results.takeError());
-          const std::vector<double> got = toDoubles((*results)[0]), wanted = toDoubles(fromDoubles(dtype, {m, n}, exact));
+          const std::vector<double> got = toDoubles((*results)[0]),
+                                    wanted = toDoubles(fromDoubles(dtype, {m, n}, exact));
           const double half = dtype == DType::BF16 ? 0x1p-8 : 0x1p-11; // of a unit of the last place, of 1
           int64_t others = 0, wrong = 0;
           for (size_t i = 0; i < got.size(); ++i) {
@@ -216,8 +222,9 @@ TEST(CudaMatMulHalves, roundOnce) {
             wrong += std::abs(got[i] - exact[i]) > 1.01 * half * std::abs(exact[i]) + slackOfSums(k);
           }
           const double share = double(others) / double(got.size());
-          SCOPED_TRACE(toString(dtype).str() + " " + formatDims({m, n, k}) + ", addend " + std::to_string(addend) + ", transposed " +
-                       std::to_string(transposed) + ": other " + std::to_string(share));
+          SCOPED_TRACE(toString(dtype).str() + " " + formatDims({m, n, k}) + ", addend " +
+                       std::to_string(addend) + ", transposed " + std::to_string(transposed) + ": other " +
+                       std::to_string(share));
           EXPECT_EQ(wrong, 0);
           EXPECT_LE(share, 0.02);
         }

@@ -27,8 +27,8 @@ TEST_P(CudaUpdate, sumsSquares) {
   for (int64_t count : {1, 1000, 100003}) {
     TestCommand command{"sum_squares",
                         {},
-                        {randomTensor(GetParam(), {count}, 1), randomTensor(GetParam(), {0}, 1), randomTensor(DType::F32, {77}, 2),
-                         randomTensor(GetParam(), {2 * count}, 3)},
+                        {randomTensor(GetParam(), {count}, 1), randomTensor(GetParam(), {0}, 1),
+                         randomTensor(DType::F32, {77}, 2), randomTensor(GetParam(), {2 * count}, 3)},
                         {Type(DType::F64, {4})}};
     auto wanted = llvm::cantFail(runByHost(command));
     auto got = runByDevice(command);
@@ -96,10 +96,15 @@ TEST(CudaLossScale, stepsAsOnTheHost) {
   const double inf = std::numeric_limits<double>::infinity();
   for (auto [square, good] : {std::pair(3e7, 5.0), {1e3, 1999.0}, {inf, 7.0}, {inf - inf, 7.0}}) {
     TestCommand command{"loss_scale", {{"initial", 65536.0}, {"unit", 1.0 / 64}}};
-    command.in = {Tensor::splat(DType::F32, {}, 40), scalarsTensor(stepScalars()), Tensor::of<double>(DType::F64, {4}, {-0.75, good, 11, 3})};
+    command.in = {Tensor::splat(DType::F32, {}, 40), scalarsTensor(stepScalars()),
+                  Tensor::of<double>(DType::F64, {4}, {-0.75, good, 11, 3})};
     for (unsigned i = 0; i < 300; ++i)
       command.in.push_back(Tensor::of<double>(DType::F64, {1}, {i == 200 ? square : 0.5 * i}));
-    command.out = {Type(DType::F64, {}), Type(DType::F64, {}), Type(DType::F64, {}), Type(DType::F64, {}), Type(DType::F64, {kNumScalars}),
+    command.out = {Type(DType::F64, {}),
+                   Type(DType::F64, {}),
+                   Type(DType::F64, {}),
+                   Type(DType::F64, {}),
+                   Type(DType::F64, {kNumScalars}),
                    Type(DType::F64, {kNumScaleStates})};
     command.inPlace = {{5, 2}};
     expectSame(command, 1e-12);
@@ -113,7 +118,8 @@ TEST(CudaLossScale, aSkippedUpdateChangesNothing) {
     TestCommand command{kernel, {{"decay_end", int64_t(1500)}}};
     command.scalars = stepScalars();
     command.scalars[kSkipUpdate] = 1;
-    command.in = {randomTensor(DType::F32, {count}, 1), Tensor::splat(DType::F16, {count}, std::numeric_limits<double>::infinity())};
+    command.in = {randomTensor(DType::F32, {count}, 1),
+                  Tensor::splat(DType::F16, {count}, std::numeric_limits<double>::infinity())};
     command.out = {Type(DType::F32, {count})};
     command.inPlace = {{0, 0}};
     for (unsigned k = 0, states = llvm::StringRef(kernel) == "sgd" ? 1 : 2; k < states; ++k) {

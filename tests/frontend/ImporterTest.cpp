@@ -53,9 +53,10 @@ TEST(Importer, KeepsThePaddingRowOfAnEmbedding) {
     m.ids("ids", {"4"});
     m.weight("m.table.weight", {7, 3}, 1);
     onnx::NodeProto *node = m.node("Gather", {"m.table.weight", "ids"}, {"y"}, "n/Gather");
-    addMetadata(node->mutable_metadata_props(), "pkg.torch.onnx.fx_node",
-                "%e : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = (%p_w, %ids" + argument +
-                    "), kwargs = {})");
+    addMetadata(
+        node->mutable_metadata_props(), "pkg.torch.onnx.fx_node",
+        "%e : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = (%p_w, %ids" +
+            argument + "), kwargs = {})");
     m.output("y");
     auto graph = m.graphOf(plain());
     return graph ? graph->output("y")->op()->attrs.getInt("padding", -1) : -2;
@@ -70,15 +71,19 @@ TEST(Importer, SaysThatAttentionLostItsDropout) {
     TestModel m;
     m.floats("x", {"4", "3"});
     onnx::NodeProto *node = m.node("Softmax", {"x"}, {"y"}, "n/Softmax");
-    addMetadata(node->mutable_metadata_props(), "pkg.torch.onnx.fx_node",
-                "%a : [num_users=1] = call_function[target=torch.ops.aten.scaled_dot_product_attention.default](args = (%q, %k, %v, None" +
-                    ratio + "), kwargs = {scale: 1.0})");
+    addMetadata(
+        node->mutable_metadata_props(), "pkg.torch.onnx.fx_node",
+        "%a : [num_users=1] = call_function[target=torch.ops.aten.scaled_dot_product_attention.default](args "
+        "= (%q, %k, %v, None" +
+            ratio + "), kwargs = {scale: 1.0})");
     m.output("y");
     m.graphOf(plain());
     return m.notes;
   };
-  EXPECT_EQ(notes(", 0.1"), std::vector<std::string>{"1 attention has no dropout, though it had in PyTorch: 'n/Softmax' (the exporter lost the "
-                                                     "dropout of attention: export with attn_implementation=\"eager\")"});
+  EXPECT_EQ(notes(", 0.1"),
+            std::vector<std::string>{
+                "1 attention has no dropout, though it had in PyTorch: 'n/Softmax' (the exporter lost the "
+                "dropout of attention: export with attn_implementation=\"eager\")"});
   EXPECT_TRUE(notes(", 0.0").empty());
   EXPECT_TRUE(notes("").empty());
 }
@@ -284,7 +289,8 @@ TEST(Importer, RangesHaveABound) {
   };
   EXPECT_EQ(errorOf(5), "");
   for (int64_t count : {int64_t(8388609), int64_t(1) << 40, INT64_MAX})
-    EXPECT_EQ(errorOf(count), "n/Range: range has too many elements: got " + std::to_string(double(count)) + ", wanted at most 8388608");
+    EXPECT_EQ(errorOf(count), "n/Range: range has too many elements: got " + std::to_string(double(count)) +
+                                  ", wanted at most 8388608");
 }
 
 TEST(Importer, OneHotsHaveABound) {

@@ -105,7 +105,8 @@ TEST_F(Infer, movement) {
   EXPECT_EQ(
       error(kRange, {zero, zero, zero}),
       "range: got step 0.000000 from 0.000000 to 0.000000, wanted at most 8388608 elements");
-  Value *one = build.constant(Tensor::splat(DType::I64, {}, 1)), *most = build.constant(Tensor::splat(DType::I64, {}, 8388608)),
+  Value *one = build.constant(Tensor::splat(DType::I64, {}, 1)),
+        *most = build.constant(Tensor::splat(DType::I64, {}, 8388608)),
         *more = build.constant(Tensor::splat(DType::I64, {}, 8388609));
   EXPECT_EQ(error(kRange, {zero, most, one}), "");
   EXPECT_EQ(error(kRange, {zero, more, one}),
@@ -161,14 +162,24 @@ TEST_F(Infer, composites) {
 TEST_F(Infer, groupsOverRows) {
   auto rows = [&](const char *body, const char *outputs, int64_t axis = 1, int64_t parts = 2) {
     return error(kFusedRows, {f({6, 4}), f({4})},
-                 {{"body", std::string(body)}, {"outputs", std::string(outputs)}, {"dims", Ints{6, 4}}, {"axis", axis}, {"parts", parts}});
+                 {{"body", std::string(body)},
+                  {"outputs", std::string(outputs)},
+                  {"dims", Ints{6, 4}},
+                  {"axis", axis},
+                  {"parts", parts}});
   };
   EXPECT_EQ(rows("t0: f32 = x0 * x1;", "t0", 0), "attribute 'axis': got 0, wanted rows: at least 1");
   EXPECT_EQ(rows("t0: f32 = x0 * x1;", "t0", 1, 0), "attribute 'parts': got 0, wanted 1 to 4096");
-  EXPECT_EQ(rows("t0: f32 = rowsum(rowsum(x0));", "t0"), "body: a sum or maximum: got one of a number, wanted one of elements");
-  EXPECT_EQ(rows("t0: f32 = colsum(x0); t1: f32 = x1 + t0;", "t1"), "body: a use of a colsum: got one, wanted it as a result only");
+  EXPECT_EQ(rows("t0: f32 = rowsum(rowsum(x0));", "t0"),
+            "body: a sum or maximum: got one of a number, wanted one of elements");
+  EXPECT_EQ(rows("t0: f32 = colsum(x0); t1: f32 = x1 + t0;", "t1"),
+            "body: a use of a colsum: got one, wanted it as a result only");
   EXPECT_EQ(rows("t0: f32 = 1 + 1;", "t0"), "body: a result: got a mere number, wanted something of an operand");
-  EXPECT_EQ(error(kFusedRows, {f({3})}, {{"body", std::string("t0: f32 = x0")}, {"outputs", std::string("t0")}, {"dims", Ints{6, 4}}, {"axis", int64_t(1)}}),
+  EXPECT_EQ(error(kFusedRows, {f({3})},
+                  {{"body", std::string("t0: f32 = x0")},
+                   {"outputs", std::string("t0")},
+                   {"dims", Ints{6, 4}},
+                   {"axis", int64_t(1)}}),
             "operand 0: got dims 3, wanted ones that broadcast to 6x4");
   EXPECT_EQ(error(kColumnSums, {f({3})}, {{"dtypes", std::string("f32,f32")}}),
             "attribute 'dtypes': got 2 types, wanted one for each of 1 operands");

@@ -46,7 +46,8 @@ struct Chain {
   }
   void expectSame() {
     ASSERT_TRUE(layout);
-    EXPECT_EQ(addressed(*layout, value->type().dims), std::vector<int64_t>(data.data<int64_t>(), data.data<int64_t>() + data.numElements()));
+    EXPECT_EQ(addressed(*layout, value->type().dims),
+              std::vector<int64_t>(data.data<int64_t>(), data.data<int64_t>() + data.numElements()));
   }
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp16: an overflow skips one update, halves the scale and changes nothing else, on all ranks alike; else the scale changes no bit.
+// fp16: an overflow skips one update, halves the scale and changes nothing else, on all ranks alike; else the
+// scale changes no bit.
 #include "ir/plan/Scalars.h"
 #include "runtime/Executor.h"
 #include "runtime/ScalarSlots.h"
@@ -35,7 +36,8 @@ class Training {
 public:
   explicit Training(const plan::Plan &plan) : plan_(plan), group_(makeLocalGroup(plan.ranks())) {
     for (unsigned r = 0; r < plan.ranks(); ++r) {
-      executors_.push_back(cantFail(Executor::create(plan, {.communicator = plan.ranks() > 1 ? group_[r].get() : nullptr})));
+      executors_.push_back(
+          cantFail(Executor::create(plan, {.communicator = plan.ranks() > 1 ? group_[r].get() : nullptr})));
       fillParameters(*executors_.back());
     }
   }
@@ -55,9 +57,13 @@ public:
         for (int64_t k = 0; k < most; ++k) {
           for (const plan::Input &input : plan_.inputs())
             for (int64_t i = 0; i < 4; ++i)
-              static_cast<int64_t *>(executor.buffer(input.buffer()))[i] = (3 * i + 5 * t + 2 * k + r + input.name().size()) % 7;
+              static_cast<int64_t *>(executor.buffer(input.buffer()))[i] =
+                  (3 * i + 5 * t + 2 * k + r + input.name().size()) % 7;
           fillShardIndex(executor.scalars(), k, plan_.ranks(), r);
-          const char *name = most == 1 ? "train" : k == 0 ? "train_first" : k + 1 == most ? "train_last" : "train_middle";
+          const char *name = most == 1       ? "train"
+                             : k == 0        ? "train_first"
+                             : k + 1 == most ? "train_last"
+                                             : "train_middle";
           cantFail(executor.run(executor.program(name)));
         }
         cantFail(executor.run(executor.program("update")));
@@ -66,7 +72,9 @@ public:
       thread.join();
   }
 
-  double *scaleState(unsigned rank) { return static_cast<double *>(executors_[rank]->buffer(plan_.loss_scale_buffer())); }
+  double *scaleState(unsigned rank) {
+    return static_cast<double *>(executors_[rank]->buffer(plan_.loss_scale_buffer()));
+  }
   double output(unsigned rank, const char *program, const char *name) {
     const plan::Output *output = findOutput(plan_, program, name);
     void *at = output ? executors_[rank]->at(output->ref()) : nullptr;
@@ -122,11 +130,19 @@ private:
   std::vector<std::unique_ptr<Executor>> executors_;
 };
 
-const Cut kCuts[] = {{1, 0, 1}, {1, 0, 3}, {2, 0, 1}, {2, 1, 1}, {2, 2, 2}, {2, 3, 1}, {1, 0, 1, Optimizer::Sgd}, {1, 0, 1, Optimizer::Adam}};
+const Cut kCuts[] = {{1, 0, 1},
+                     {1, 0, 3},
+                     {2, 0, 1},
+                     {2, 1, 1},
+                     {2, 2, 2},
+                     {2, 3, 1},
+                     {1, 0, 1, Optimizer::Sgd},
+                     {1, 0, 1, Optimizer::Adam}};
 
 TEST(LossScale, AnOverflowSkipsOneUpdate) {
   for (const Cut &cut : kCuts) {
-    SCOPED_TRACE(testing::Message() << "ranks " << cut.ranks << " zero " << cut.zero << " accumulate " << cut.accumulate);
+    SCOPED_TRACE(testing::Message() << "ranks " << cut.ranks << " zero " << cut.zero << " accumulate "
+                                    << cut.accumulate);
     plan::Plan plan = compiled(cut);
     Training disturbed(plan), quiet(plan);
     for (int t : {0, 1}) {

@@ -89,7 +89,9 @@ TEST(Machine, MistakesAreNamed) {
   EXPECT_EQ(load(std::string(100000, '[')), "$: nested too deep: got more than 8 levels, wanted at most 8");
   EXPECT_EQ(load(R"({"base": "cpu", "flops": 1, "flops": 2})"), "$: a name is there twice: got 3 entries with 2 names");
   EXPECT_EQ(load(R"({"base": "h300"})"), "$: base: got \"h300\", wanted " + builtInMachines());
-  EXPECT_EQ(load(R"({"base": "cpu", "flop": 1})"), "$: unknown key: got 'flop', wanted one of base name flops flops_fp64 flops_16bit memory_bandwidth command_us "
+  EXPECT_EQ(load(R"({"base": "cpu", "flop": 1})"),
+            "$: unknown key: got 'flop', wanted one of base name flops flops_fp64 flops_16bit "
+            "memory_bandwidth command_us "
             "link_bandwidth link_latency_us overlap_slowdown memory_bytes floor_bytes price_as");
   EXPECT_EQ(load(R"({"base": "cpu", "flops": -1})"),
             "$: flops: got -1, wanted a finite number from 0");
@@ -98,7 +100,8 @@ TEST(Machine, MistakesAreNamed) {
   EXPECT_EQ(load(R"({"flops": 1e9})"), "$: flops_fp64: got none or 0, wanted a number above 0");
   EXPECT_EQ(load(R"({"flops": 1, "flops_fp64": 1, "flops_16bit": 1, "memory_bandwidth": 1})"),
             "$: link_bandwidth: got none or 0, wanted a number above 0");
-  EXPECT_EQ(load(R"({"base": "cpu", "overlap_slowdown": 0.5})"), "$: overlap_slowdown: got 0.5, wanted a number from 1");
+  EXPECT_EQ(load(R"({"base": "cpu", "overlap_slowdown": 0.5})"),
+            "$: overlap_slowdown: got 0.5, wanted a number from 1");
   EXPECT_EQ(load(R"({"base": "cpu", "price_as": "fp8"})"), "$: price_as: got \"fp8\", wanted f32 or bf16");
 }
 

@@ -22,7 +22,8 @@ std::vector<Rectangle> rectanglesOf(llvm::ArrayRef<MovableItem> items, const Mov
     for (size_t k = 0; k < packing.pieces[i].size(); ++k) {
       const bool isLast = k + 1 == packing.pieces[i].size();
       result.push_back({items[i].bytes, k ? 2 * packing.pieces[i][k].from - 1 : 2 * items[i].first,
-                        isLast ? 2 * items[i].last - 1 : 2 * packing.pieces[i][k + 1].from, packing.pieces[i][k].offset});
+                        isLast ? 2 * items[i].last - 1 : 2 * packing.pieces[i][k + 1].from,
+                        packing.pieces[i][k].offset});
     }
   return result;
 }
@@ -50,7 +51,8 @@ void expectValid(llvm::ArrayRef<MovableItem> items, const MovePacking &packing, 
   }
 }
 
-/// Can they all be placed below `capacity`? By trying: each in turn, the lowest free place above those before it in address.
+/// Can they all be placed below `capacity`? By trying: each in turn, the lowest free place above those before
+/// it in address.
 bool canPack(std::vector<Rectangle> &items, size_t placed, uint64_t floor, uint64_t capacity) {
   if (placed == items.size())
     return true;
@@ -61,7 +63,8 @@ bool canPack(std::vector<Rectangle> &items, size_t placed, uint64_t floor, uint6
     for (size_t j = 0; j < placed; ++j)
       if (item.begin < items[j].end && items[j].begin < item.end)
         item.offset = std::max(item.offset, items[j].offset + items[j].bytes);
-    if (item.offset >= floor && item.offset + item.bytes <= capacity && canPack(items, placed + 1, item.offset, capacity))
+    if (item.offset >= floor && item.offset + item.bytes <= capacity &&
+        canPack(items, placed + 1, item.offset, capacity))
       return true;
     std::swap(items[placed], items[i]);
   }
@@ -100,7 +103,9 @@ uint64_t boundOf(llvm::ArrayRef<MovableItem> items) {
   return bound;
 }
 
-PackResult withoutMoves(llvm::ArrayRef<MovableItem> items) { return pack(std::vector<PackItem>(items.begin(), items.end()), 1); }
+PackResult withoutMoves(llvm::ArrayRef<MovableItem> items) {
+  return pack(std::vector<PackItem>(items.begin(), items.end()), 1);
+}
 
 MovePacking packed(llvm::ArrayRef<MovableItem> items, uint64_t capacity) {
   return packWithMoves(items, withoutMoves(items), capacity, 1);
@@ -134,8 +139,8 @@ std::vector<MovableItem> tightProblem(std::mt19937 &random, uint64_t capacity, u
   return items;
 }
 
-/// u1 and u2 lie at the ends of 4 units, as each lives with 3; between them is no place for u3 that leaves 2 free beside either: only a
-/// move lets them fit.
+/// u1 and u2 lie at the ends of 4 units, as each lives with 3; between them is no place for u3 that leaves 2
+/// free beside either: only a move lets them fit.
 std::vector<MovableItem> stuckProblem(uint64_t unit) {
   std::vector<MovableItem> items = {{{1, 0, 3}, {{1, 2}}}, {{3, 0, 1}}, {{1, 1, 4}, {{2, 3}}}, {{2, 1, 2}},
                                     {{1, 2, 5}, {{3, 4}}}, {{2, 3, 4}}, {{3, 4, 5}}};
@@ -210,7 +215,8 @@ TEST(Moves, LargeProblemsAreValidAndRepeatThemselves) {
     std::mt19937 random(seed);
     std::vector<MovableItem> items = tightProblem(random, 60, 40);
     PackResult without = withoutMoves(items);
-    MovePacking packing = packWithMoves(items, without, without.lowerBound, 1), again = packWithMoves(items, without, without.lowerBound, 1);
+    MovePacking packing = packWithMoves(items, without, without.lowerBound, 1),
+                again = packWithMoves(items, without, without.lowerBound, 1);
     EXPECT_EQ(packing.fits, again.fits);
     EXPECT_EQ(packing.movedBytes, again.movedBytes);
     if (packing.fits)

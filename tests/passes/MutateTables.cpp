@@ -22,8 +22,10 @@ void eachBucketDamage(const plan::Plan &plan, VisitDamage visit) {
     for (int j = 0; j < plan.buckets_size(); ++j) {
       if (j == i)
         continue;
-      damage("another bucket's parameters", [&](plan::Bucket &b) { b.set_parameter_buffer(plan.buckets(j).parameter_buffer()); });
-      damage("another bucket's gradients", [&](plan::Bucket &b) { b.set_gradient_buffer(plan.buckets(j).gradient_buffer()); });
+      damage("another bucket's parameters",
+             [&](plan::Bucket &b) { b.set_parameter_buffer(plan.buckets(j).parameter_buffer()); });
+      damage("another bucket's gradients",
+             [&](plan::Bucket &b) { b.set_gradient_buffer(plan.buckets(j).gradient_buffer()); });
     }
   }
 }
@@ -71,7 +73,8 @@ void eachTableDamage(const plan::Plan &plan, VisitDamage visit) {
   }
   for (int i = 0; i < plan.inputs_size(); ++i)
     if (plan.inputs(i).low() < plan.inputs(i).high())
-      damage("an index more than there are rows", plan.inputs(i).name(), [&](plan::Plan &p) { p.mutable_inputs(i)->set_high(p.inputs(i).high() + 1); });
+      damage("an index more than there are rows", plan.inputs(i).name(),
+             [&](plan::Plan &p) { p.mutable_inputs(i)->set_high(p.inputs(i).high() + 1); });
   for (int i = 0; i < plan.outputs_size(); ++i) {
     std::string name = plan.outputs(i).program() + " " + plan.outputs(i).name();
     damage("an output too old", name, [&](plan::Plan &p) {

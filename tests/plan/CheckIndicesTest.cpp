@@ -66,12 +66,16 @@ TEST(CheckIndices, OfInputs) {
   plan::Plan plan = pickingPlan();
   ASSERT_EQ(verdict(plan), "");
   input(plan, "ids").set_high(6);
-  EXPECT_NE(verdict(plan).find("embedding): input ids: an index has no place: got 5, wanted one below 5"), std::string::npos) << verdict(plan);
+  EXPECT_NE(verdict(plan).find("embedding): input ids: an index has no place: got 5, wanted one below 5"),
+            std::string::npos)
+      << verdict(plan);
   input(plan, "ids").set_high(5);
   input(plan, "ids").set_low(-5); // kernels count them from the end
   EXPECT_EQ(verdict(plan), "");
   input(plan, "ids").set_low(-6);
-  EXPECT_NE(verdict(plan).find("input ids: an index has no place: got -6, wanted one below 5"), std::string::npos) << verdict(plan);
+  EXPECT_NE(verdict(plan).find("input ids: an index has no place: got -6, wanted one below 5"),
+            std::string::npos)
+      << verdict(plan);
   input(plan, "ids").set_low(5), input(plan, "ids").set_high(5); // anything: known when it is there
   EXPECT_EQ(verdict(plan), "");
 }
@@ -79,10 +83,14 @@ TEST(CheckIndices, OfInputs) {
 TEST(CheckIndices, OfClasses) {
   plan::Plan plan = pickingPlan();
   input(plan, "labels").set_high(5);
-  EXPECT_NE(verdict(plan).find("cross_entropy): input labels: an index has no place: got 4, wanted one below 4"), std::string::npos)
+  EXPECT_NE(
+      verdict(plan).find("cross_entropy): input labels: an index has no place: got 4, wanted one below 4"),
+      std::string::npos)
       << verdict(plan);
   input(plan, "labels").set_high(4), input(plan, "labels").set_low(-1); // of classes none counts from the end
-  EXPECT_NE(verdict(plan).find("input labels: an index has no place: got -1, wanted one below 4"), std::string::npos) << verdict(plan);
+  EXPECT_NE(verdict(plan).find("input labels: an index has no place: got -1, wanted one below 4"),
+            std::string::npos)
+      << verdict(plan);
   input(plan, "labels").set_low(-100), input(plan, "labels").set_high(-99); // nothing but what is ignored
   EXPECT_EQ(verdict(plan), "");
 }
@@ -92,7 +100,9 @@ TEST(CheckIndices, OfConstants) {
   for (auto [from, to] : {std::pair<int64_t, int64_t>{5, 6}, {-6, -7}, {3, INT64_MAX}, {2, INT64_MIN}}) {
     plan::Plan plan = pickingPlan();
     ASSERT_GE(replace(plan, from, to), 1u);
-    EXPECT_NE(verdict(plan).find("constant: an index has no place: got " + std::to_string(to) + ", wanted one below 6"), std::string::npos)
+    EXPECT_NE(verdict(plan).find("constant: an index has no place: got " + std::to_string(to) +
+                                 ", wanted one below 6"),
+              std::string::npos)
         << verdict(plan);
   }
 }
@@ -107,7 +117,9 @@ TEST(CheckIndices, OfATableThatIsAPart) {
         table.set_dims(0, 4);
         if (table.strides().empty())
           table.add_strides(4), table.add_strides(1);
-        EXPECT_NE(verdict(plan).find("input ids: an index has no place: got 4, wanted one below 4"), std::string::npos) << verdict(plan);
+        EXPECT_NE(verdict(plan).find("input ids: an index has no place: got 4, wanted one below 4"),
+                  std::string::npos)
+            << verdict(plan);
         table = before;
         ++cut;
       }

@@ -130,7 +130,8 @@ TEST_F(ShardedWeights, AreRoundedFromTheMaster) {
   for (bool onDevice : {false, true})
     for (Cut cut : cuts()) {
       plan::Plan plan = planOf(cut);
-      const int64_t slice = kElements / cut.ranks, masters = cut.zero > 0 ? slice : kElements, halves = cut.zero == 3 ? slice : kElements;
+      const int64_t slice = kElements / cut.ranks, masters = cut.zero > 0 ? slice : kElements,
+                    halves = cut.zero == 3 ? slice : kElements;
       plan.mutable_buckets(0)->set_dtype(unsigned(DType::BF16));
       plan.mutable_buckets(0)->set_master_buffer(plan.buffers_size());
       plan.add_buffers()->set_bytes(masters * 4);
@@ -138,7 +139,8 @@ TEST_F(ShardedWeights, AreRoundedFromTheMaster) {
       std::vector<float> wanted(kElements);
       for (int i = 0; i < plan.parameters_size(); ++i) {
         const plan::Parameter &parameter = plan.parameters(i);
-        initialize(parameter, i, *options.deviation, options.seed, 0, i == 0 ? kMatrix : kVector, wanted.data() + parameter.offset(), DType::F32);
+        initialize(parameter, i, *options.deviation, options.seed, 0, i == 0 ? kMatrix : kVector,
+                   wanted.data() + parameter.offset(), DType::F32);
       }
       auto weights = StartingWeights::open(plan, options);
       ASSERT_TRUE(bool(weights)) << messageOf(weights.takeError());

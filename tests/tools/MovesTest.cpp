@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan that fits only because a buffer is moved, trained by the command line: with --check-races too, with the same losses.
+// A plan that fits only because a buffer is moved, trained by the command line: with --check-races too, with
+// the same losses.
 #include "ir/plan/Peak.h"
 #include "passes/Defragment.h"
 #include "passes/Machine.h"
@@ -19,7 +20,8 @@ namespace {
 constexpr uint64_t kUnit = 4096;
 constexpr int64_t kRows = 2, kColumns = 3, kSteps = 3;
 
-/// Training wants a count to divide the loss by: it is given the sum of the last buffer, a number that is always the same.
+/// Training wants a count to divide the loss by: it is given the sum of the last buffer, a number that is
+/// always the same.
 plan::Plan fittedPlan() {
   plan::Plan plan = movePlan(kUnit);
   const auto part = find_if(plan.buffers(), [](const plan::Buffer &b) { return b.name() == "part"; });
@@ -48,15 +50,18 @@ protected:
     std::vector<float> x(kRows * kColumns * kSteps);
     for (size_t i = 0; i < x.size(); ++i)
       x[i] = float(i) / 8;
-    ASSERT_FALSE(bool(writeSafetensors(folder_.path("data.safetensors"), ArrayToWrite("x", DType::F32, {kRows * kSteps, kColumns}, x.data()))));
+    ASSERT_FALSE(bool(writeSafetensors(folder_.path("data.safetensors"),
+                                       ArrayToWrite("x", DType::F32, {kRows * kSteps, kColumns}, x.data()))));
   }
 
   /// The exit code; what it says is in `said_`.
   int train(const plan::Plan &plan, std::vector<StringRef> more = {}) {
-    std::string path = folder_.path("m.plan"), data = folder_.path("data.safetensors"), out = folder_.path("out"), errors = folder_.path("stderr");
+    std::string path = folder_.path("m.plan"), data = folder_.path("data.safetensors"),
+                out = folder_.path("out"), errors = folder_.path("stderr");
     EXPECT_FALSE(bool(writePlan(plan, path)));
-    std::vector<StringRef> arguments{train_, path, "--data", data, "--max-steps", "3", "--no-shuffle", "--init-weights", "normal:0.5",
-                                     "--output-dir", out, "--quiet"};
+    std::vector<StringRef> arguments{train_, path,           "--data",         data,         "--max-steps",
+                                     "3",    "--no-shuffle", "--init-weights", "normal:0.5", "--output-dir",
+                                     out,    "--quiet"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     int code = sys::ExecuteAndWait(train_, arguments, std::nullopt, {"", folder_.path("stdout"), errors});
     said_ = contents(errors);

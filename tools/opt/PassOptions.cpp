@@ -19,11 +19,15 @@ static Error setCount(StringRef value, int64_t least, unsigned &out) {
 Error setPassOption(StringRef option, CompileOptions &options) {
   auto [key, value] = option.split('=');
   if (key == "optimizer")
-    return parseChoice("--pass optimizer", value, {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd}, options.optimizer);
+    return parseChoice("--pass optimizer", value, {Optimizer::AdamW, Optimizer::Adam, Optimizer::Sgd},
+                       options.optimizer);
   if (key == "precision")
-    return parseChoice("--pass precision", value, {Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp16, Precision::Fp64}, options.precision);
+    return parseChoice("--pass precision", value,
+                       {Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp16, Precision::Fp64},
+                       options.precision);
   if (key == "micro-step")
-    return parseChoice("--pass micro-step", value, {MicroStep::Only, MicroStep::First, MicroStep::Middle, MicroStep::Last},
+    return parseChoice("--pass micro-step", value,
+                       {MicroStep::Only, MicroStep::First, MicroStep::Middle, MicroStep::Last},
                        options.microStep);
   if (key == "ranks")
     return setCount(value, 1, options.ranks);
@@ -46,7 +50,8 @@ Error setPassOption(StringRef option, CompileOptions &options) {
     key == "bucket" ? void(options.bucketBytes = uint64_t(*bytes)) : void(options.prefetchLimit = uint64_t(*bytes));
     return Error::success();
   }
-  return userError("--pass: got option '" + option + "', wanted one of optimizer= precision= dropout= ranks= zero= accumulate= "
+  return userError("--pass: got option '" + option +
+                   "', wanted one of optimizer= precision= dropout= ranks= zero= accumulate= "
                    "micro-step= bucket= machine= prefetch-limit=");
 }
 

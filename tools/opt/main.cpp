@@ -24,14 +24,20 @@ namespace {
 cl::OptionCategory category("Passes");
 DebugFlags debugFlags;
 cl::opt<std::string> inputPath(cl::Positional, cl::desc("[FILE.ir|MODEL.onnx]"), cl::init("-"));
-cl::opt<std::string> outputPath("o", cl::desc("where the IR goes; default stdout"), cl::value_desc("FILE.ir"), cl::init("-"), cl::cat(category));
-cl::list<std::string> passNames("pass", cl::desc("run this pass; may be given often"), cl::value_desc("NAME{option=value}"), cl::cat(category));
+cl::opt<std::string> outputPath("o", cl::desc("where the IR goes; default stdout"), cl::value_desc("FILE.ir"),
+                                cl::init("-"), cl::cat(category));
+cl::list<std::string> passNames("pass", cl::desc("run this pass; may be given often"),
+                                cl::value_desc("NAME{option=value}"), cl::cat(category));
 cl::opt<bool> listPasses("list-passes", cl::desc("print the names of all passes"), cl::cat(category));
 cl::opt<bool> listOps("list-ops", cl::desc("print the names of all ops"), cl::cat(category));
 cl::opt<bool> verifyOnly("verify-only", cl::desc("print nothing; exit 0 only if the IR is sound"), cl::cat(category));
-cl::opt<std::string> packPath("pack", cl::desc("pack the buffers of this file, no IR; exit 3 if they do not fit into --capacity"), cl::value_desc("FILE.csv"), cl::cat(category));
+cl::opt<std::string>
+    packPath("pack",
+             cl::desc("pack the buffers of this file, no IR; exit 3 if they do not fit into --capacity"),
+             cl::value_desc("FILE.csv"), cl::cat(category));
 cl::opt<Size> capacity("capacity", cl::desc("of --pack, in bytes; default: as low as possible"), cl::cat(category));
-cl::list<std::string> dims("dim", cl::desc("bind dimensions of an ONNX model"), cl::value_desc("NAME=V"), cl::cat(category));
+cl::list<std::string> dims("dim", cl::desc("bind dimensions of an ONNX model"), cl::value_desc("NAME=V"),
+                           cl::cat(category));
 
 Error runPack() {
   if (inputPath.getNumOccurrences() || !passNames.empty() || verifyOnly)
