@@ -81,6 +81,19 @@ __device__ inline void sumDistances(float (&sums)[8][4], const char *band, const
       multiply<T, true, true>(sums, further(left, i * 2048), further(right, i * 2048), true);
   }
 }
+/// The same, where the compiler knows of how many rows; kOuter: warpgroups 0 and 3, which meet 64.
+template <typename T, bool kOuter>
+__device__ inline void sumDistances(float (&sums)[8][4], const char *band, const char *own, int group) {
+#pragma unroll
+  for (int n = 0; n < (kOuter ? 1 : 2); ++n) {
+    const int half = kOuter ? group / 2 : n;
+    const uint64_t left = matrixAt(band + (group - half) * kWgTile + half * kHalfTile),
+                   right = matrixAt(own + half * kHalfTile);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      multiply<T, true, true>(sums, further(left, i * 2048), further(right, i * 2048), true);
+  }
+}
 /// x += band distances, for 64 rows.
 template <typename T, int N>
 __device__ inline void addDistances(float (&x)[N][4], const char *band, const char *distances, int half) {

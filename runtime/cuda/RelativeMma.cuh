@@ -60,15 +60,6 @@ __device__ inline void copyScores(char *to, const GradientScores &from, const At
                           j0 + threadIdx.x % 16 * 8 < from.pitch);
 }
 
-/// The warp's 16 rows of its warpgroup's 64, from `first` on, times `factor`.
-template <typename T>
-__device__ inline void storeHeads(const HeadsView &to, int b, int h, int first, int end, const float (&x)[8][4],
-                                  float factor) {
-  const int row = first + threadIdx.x / kWarp % 4 * 16;
-  const float factors[2] = {factor, factor};
-  storeWide(headRow<T>(to, b, h, row), to.row, end - row, x, factors);
-}
-
 /// How the batch is cut for the sums of dpos_key and dpos_query.
 __host__ __device__ inline RelativeParts partsOf(const AttentionWork &w) {
   return relativeParts(w.batch, w.heads, w.queries, w.keys);
@@ -100,18 +91,25 @@ template <typename F> cudaError_t withType(const RelativeWork &w, F f) {
   return w.base.type == ElementType::BF16 ? f(__nv_bfloat16()) : f(__half());
 }
 
-/// The parts of the gradient: the gradients of scores, and dv; dq and dk from them; dpos_key and dpos_query, with
-/// dq and dk where one tile has all of a head.
-inline bool isOneTile(const RelativeWork &w) {
-  return w.base.queries <= kSide && w.base.keys <= kSide && (w.posKey.data || w.posQuery.data);
-}
+/// Where one tile has all of a head: forward; of the gradient first the gradients of scores, and dv, then the rest.
+/// `partials`: gradPositionsScratch bytes.
+inline bool isOneTile(const RelativeWork &w) { return w.base.queries <= kSide && w.base.keys <= kSide; }
+cudaError_t prepareTile(const RelativeWork &);
+cudaError_t prepareTileScores(const RelativeWork &);
+cudaError_t prepareTileSums(const RelativeWork &);
+cudaError_t enqueueTile(const RelativeWork &, cudaStream_t);
+cudaError_t enqueueTileScores(const RelativeWork &, const GradientScores &, cudaStream_t);
+cudaError_t enqueueTileSums(const RelativeWork &, const GradientScores &, float *partials, cudaStream_t);
+
+/// The parts of the gradient elsewhere: the gradients of scores, and dv; dq and dk from them; dpos_key and dpos_query.
 cudaError_t prepareGradScores(const RelativeWork &);
 cudaError_t enqueueGradScores(const RelativeWork &, const GradientScores &, cudaStream_t);
 cudaError_t prepareGradRows(const RelativeWork &);
 cudaError_t enqueueGradRows(const RelativeWork &, const GradientScores &, cudaStream_t);
 cudaError_t prepareGradPositions(const RelativeWork &);
-/// `partials`: gradPositionsScratch bytes.
 cudaError_t enqueueGradPositions(const RelativeWork &, const GradientScores &, float *partials, cudaStream_t);
 long long gradPositionsScratch(const RelativeWork &);
+/// dpos_key and dpos_query from what the blocks left, part by part.
+cudaError_t enqueueJoinParts(const RelativeWork &, const float *partials, cudaStream_t);
 
 } // namespace shardc::cuda::relative

@@ -184,6 +184,8 @@ template <typename T, bool kDrops> __global__ void __launch_bounds__(kThreads, 1
 } // namespace relative
 
 cudaError_t prepareRelativeMma(const RelativeWork &w) {
+  if (relative::isOneTile(w))
+    return relative::prepareTile(w);
   return withDrops(w.base, [](auto type, auto drops) {
     return allowShared(relative::attend<decltype(type), decltype(drops)::value>);
   });
@@ -191,6 +193,8 @@ cudaError_t prepareRelativeMma(const RelativeWork &w) {
 
 cudaError_t enqueueRelativeMma(const RelativeWork &w, void *, cudaStream_t stream) {
   using namespace relative;
+  if (isOneTile(w))
+    return enqueueTile(w, stream);
   const dim3 grid(blocksOf((long long)(w.base.batch) * w.base.heads * tilesOf(w.base.queries)));
   return withDrops(w.base, [&](auto type, auto drops) {
     return enqueue(attend<decltype(type), decltype(drops)::value>, grid, kThreads, kBytes, stream, w);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dpos_key and dpos_query of relative_attention from the gradients of the scores, by warpgroups: a block for a
 // head, a diagonal of tiles and a part of the batch, which it sums in registers; then one kernel adds the parts in
-// order. Where one tile has all of a head, the block makes dq and dk on its way.
+// order.
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/RelativeBand.cuh"
 #include "runtime/cuda/RelativeMma.cuh"
@@ -9,10 +9,8 @@
 namespace shardc::cuda::relative {
 namespace {
 
-/// Bytes from the start of shared memory: two stages of q and k, the gradients of a tile, their band, then for dq
-/// and dk the positions.
-constexpr int kScoresAt = 4 * kWgTile, kBandAt = kScoresAt + 2 * kWgTile, kPosKeyAt = kBandAt + kBand,
-              kPosQueryAt = kPosKeyAt + kDistancesTile, kBytes = kPosQueryAt + kDistancesTile;
+/// Bytes from the start of shared memory: two stages of q and k, the gradients of a tile, their band.
+constexpr int kScoresAt = 4 * kWgTile, kBandAt = kScoresAt + 2 * kWgTile, kBytes = kBandAt + kBand;
 static_assert(kBytes <= kMostAttentionShared);
 
 /// The tiles of a block: those of its diagonal, for each batch of its part.
@@ -33,14 +31,14 @@ struct Walk {
   __device__ int keyOf(int step) const { return queryOf(step) - offset * kSide; }
 };
 
-/// kOne: dq and dk too. The warpgroups have 64 distances of either sum each; two of them 64 rows of dq, two of dk.
-template <typename T, bool kOne>
+/// The warpgroups have 64 distances of either sum each.
+template <typename T>
 __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, GradientScores scores, float *partials) {
   const AttentionWork &w = work.base;
   const RelativeParts parts = partsOf(w);
   const Walk walk(w, parts);
-  const int h = walk.h, group = warpgroup(), half = group / 2;
-  const bool makesQueries = group == 0 || group == 3, toKeys = work.posKey.data, toQueries = work.posQuery.data;
+  const int h = walk.h, group = warpgroup();
+  const bool toKeys = work.posKey.data, toQueries = work.posQuery.data;
   char *shared = alignedShared(), *gradients = shared + kScoresAt, *band = shared + kBandAt;
   auto begin = [&](int step) {
     char *to = shared + step % 2 * 2 * kWgTile;
@@ -54,13 +52,8 @@ __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, Gradi
     begin(0);
     beginScores(0);
   }
-  if (kOne) {
-    const int first = firstDistance(0, 0, w.keys), distances = w.queries + w.keys - 1;
-    copyDistances(shared + kPosKeyAt, work.posKey, h, first, distances, T());
-    copyDistancesBack(shared + kPosQueryAt, work.posQuery, h, first, distances, T());
-  }
   clearBand(band);
-  float dKey[8][4] = {}, dQuery[8][4] = {}, x[8][4];
+  float dKey[8][4] = {}, dQuery[8][4] = {};
   for (int step = 0; step < walk.steps; ++step) {
     const char *q = shared + step % 2 * 2 * kWgTile, *k = q + kWgTile;
     waitForCopies();
@@ -72,22 +65,12 @@ __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, Gradi
       makeBand<false>(band, gradients);
       showToProducts();
       __syncthreads();
-    }
-    beginProducts();
-    if (kOne && makesQueries) {
-      multiplyGradients<T, false>(x, gradients, k, half, false);
-      if (toKeys)
-        addDistances<T>(x, band, shared + kPosKeyAt, half);
-    } else if (kOne) {
-      multiplyGradients<T, true>(x, gradients, q, half, false);
-    }
-    if (toKeys)
+      beginProducts();
       sumDistances<T>(dKey, band, q, group);
-    commitProducts();
-    waitForProducts<0>();
-    if (kOne)
-      pinned(x);
-    pinned(dKey);
+      commitProducts();
+      waitForProducts<0>();
+      pinned(dKey);
+    }
     if (toQueries) {
       __syncthreads(); // the band is used up
       makeBand<true>(band, gradients);
@@ -98,18 +81,11 @@ __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, Gradi
       beginScores(step + 1);
     if (toQueries) {
       beginProducts();
-      if (kOne && !makesQueries)
-        addDistances<T>(x, band, shared + kPosQueryAt, half);
       sumDistances<T>(dQuery, band, k, group);
       commitProducts();
       waitForProducts<0>();
-      if (kOne)
-        pinned(x);
       pinned(dQuery);
     }
-    if (kOne)
-      storeHeads<T>(makesQueries ? w.dq : w.dk, walk.batchOf(step), h, half * 64, makesQueries ? w.queries : w.keys,
-                    x, float(w.scale));
   }
   const int row = threadIdx.x / kWarp * 16 + threadIdx.x % kWarp / 4;
   if (toKeys)
@@ -142,14 +118,6 @@ __global__ void __launch_bounds__(kJoinRows *kDepth) joinParts(RelativeWork work
   static_cast<T *>(to.data)[r * to.row + h * to.head + c] = narrow<T>(sum * float(w.scale));
 }
 
-/// f(the kernel, an element)
-template <typename F> cudaError_t withKernel(const RelativeWork &w, F f) {
-  return withType(w, [&](auto type) {
-    using T = decltype(type);
-    return f(isOneTile(w) ? sumParts<T, true> : sumParts<T, false>, type);
-  });
-}
-
 } // namespace
 
 long long gradPositionsScratch(const RelativeWork &w) {
@@ -159,7 +127,7 @@ long long gradPositionsScratch(const RelativeWork &w) {
 }
 
 cudaError_t prepareGradPositions(const RelativeWork &w) {
-  return withKernel(w, [](auto kernel, auto) { return allowShared(kernel); });
+  return withType(w, [](auto type) { return allowShared(sumParts<decltype(type)>); });
 }
 
 cudaError_t enqueueGradPositions(const RelativeWork &w, const GradientScores &scores, float *partials,
@@ -167,13 +135,16 @@ cudaError_t enqueueGradPositions(const RelativeWork &w, const GradientScores &sc
   if (!w.posKey.data && !w.posQuery.data)
     return cudaSuccess;
   const RelativeParts parts = partsOf(w.base);
-  const unsigned heads = w.base.heads;
-  const long long rows = (long long)(w.base.queries + w.base.keys - 1) * heads;
-  return withKernel(w, [&](auto kernel, auto type) {
-    const cudaError_t code =
-        enqueue(kernel, dim3(heads * parts.diagonals * parts.parts), kThreads, kBytes, stream, w, scores, partials);
-    if (code != cudaSuccess)
-      return code;
+  const dim3 grid(w.base.heads * parts.diagonals * parts.parts);
+  const cudaError_t code = withType(w, [&](auto type) {
+    return enqueue(sumParts<decltype(type)>, grid, kThreads, kBytes, stream, w, scores, partials);
+  });
+  return code == cudaSuccess ? enqueueJoinParts(w, partials, stream) : code;
+}
+
+cudaError_t enqueueJoinParts(const RelativeWork &w, const float *partials, cudaStream_t stream) {
+  const long long rows = (long long)(w.base.queries + w.base.keys - 1) * w.base.heads;
+  return withType(w, [&](auto type) {
     return enqueue(joinParts<decltype(type)>, dim3(blocksFor(rows, kJoinRows), 2), kJoinRows * kDepth, 0, stream, w,
                    partials);
   });

@@ -89,6 +89,10 @@ long long relativeGradMmaScratch(const RelativeWork &w) {
 
 cudaError_t prepareRelativeGradMma(const RelativeWork &w) {
   using namespace relative;
+  if (isOneTile(w)) {
+    const cudaError_t code = prepareTileScores(w);
+    return code == cudaSuccess ? prepareTileSums(w) : code;
+  }
   cudaError_t code = prepareGradScores(w);
   if (code == cudaSuccess)
     code = prepareGradRows(w);
@@ -98,13 +102,15 @@ cudaError_t prepareRelativeGradMma(const RelativeWork &w) {
 cudaError_t enqueueRelativeGradMma(const RelativeWork &w, void *scratch, cudaStream_t stream) {
   using namespace relative;
   const GradientScores scores{scratch, GradientScores::pitchOf(w.base.keys)};
+  float *partials = reinterpret_cast<float *>(static_cast<char *>(scratch) + scoresBytes(w.base));
+  if (isOneTile(w)) {
+    const cudaError_t code = enqueueTileScores(w, scores, stream);
+    return code == cudaSuccess ? enqueueTileSums(w, scores, partials, stream) : code;
+  }
   cudaError_t code = enqueueGradScores(w, scores, stream);
-  if (code == cudaSuccess && !isOneTile(w))
-    code = enqueueGradRows(w, scores, stream);
   if (code == cudaSuccess)
-    code = enqueueGradPositions(
-        w, scores, reinterpret_cast<float *>(static_cast<char *>(scratch) + scoresBytes(w.base)), stream);
-  return code;
+    code = enqueueGradRows(w, scores, stream);
+  return code == cudaSuccess ? enqueueGradPositions(w, scores, partials, stream) : code;
 }
 
 } // namespace shardc::cuda

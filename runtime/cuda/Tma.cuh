@@ -9,9 +9,10 @@
 
 namespace shardc::cuda {
 
-/// Describes a [B, S, H, 64] array of 16-bit elements, of which tiles of `rows` rows are copied. Rows beyond S are
-/// zeros when loaded and are not stored. Requires: aligned rows (AttentionWork::wide), S > 0.
-inline cudaError_t describeRows(CUtensorMap &map, const AttentionWork &w, const HeadsView &view, int rows, int tile) {
+/// Describes a [B, S = `rows`, H, `columns`] array of 16-bit elements, of which 64 columns of `tile` rows are copied at a
+/// time. What is beyond is zeros when loaded and is not stored. Requires: aligned rows (AttentionWork::wide), S > 0.
+inline cudaError_t describeRows(CUtensorMap &map, const AttentionWork &w, const HeadsView &view, int rows, int tile,
+                                int columns = 64) {
   static const auto encode = [] {
     void *function = nullptr;
     cudaDriverEntryPointQueryResult found;
@@ -25,7 +26,7 @@ inline cudaError_t describeRows(CUtensorMap &map, const AttentionWork &w, const 
     return cudaErrorNotSupported;
   // The stride of a dim of 1 says nothing.
   auto bytes = [](long long stride, int size) { return cuuint64_t(size > 1 ? stride * 2 : 128); };
-  const cuuint64_t dims[] = {64, cuuint64_t(rows), cuuint64_t(w.heads), cuuint64_t(w.batch)};
+  const cuuint64_t dims[] = {cuuint64_t(columns), cuuint64_t(rows), cuuint64_t(w.heads), cuuint64_t(w.batch)};
   const cuuint64_t strides[] = {bytes(view.row, rows), bytes(view.head, w.heads), bytes(view.batch, w.batch)};
   const cuuint32_t box[] = {64, cuuint32_t(tile), 1, 1}, steps[] = {1, 1, 1, 1};
   const CUresult code =
@@ -54,10 +55,11 @@ __device__ inline void waitForBytes(uint64_t *barrier, int use) {
                "r"(use & 1)
                : "memory");
 }
-__device__ inline void loadTile(void *to, const CUtensorMap &map, int row, int h, int b, uint64_t *barrier) {
+__device__ inline void loadTile(void *to, const CUtensorMap &map, int row, int h, int b, uint64_t *barrier,
+                                int column = 0) {
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
                "%5}], [%6];" ::"r"(sharedAddress(to)),
-               "l"(&map), "r"(0), "r"(row), "r"(h), "r"(b), "r"(sharedAddress(barrier))
+               "l"(&map), "r"(column), "r"(row), "r"(h), "r"(b), "r"(sharedAddress(barrier))
                : "memory");
 }
 /// Behind showToProducts and a barrier. Stores of a thread are one group with commitStores.

@@ -41,10 +41,18 @@ template <int N> __device__ inline void pinned(float (&x)[N][4]) {
     for (int e = 0; e < 4; ++e)
       asm volatile("" : "+f"(x[n][e])::"memory");
 }
+/// A copy of what products have left in x, which leaves the registers of x alone: else the compiler lets each product
+/// wait for the one before.
+__device__ inline float copyOf(float x) {
+  float y;
+  asm volatile("mov.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 /// What the thread wrote to shared memory (its own copies included, once they are done) becomes visible to products
 /// behind the next barrier.
 __device__ inline void showToProducts() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+#define SHARDC_R8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define SHARDC_F4(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
 #define SHARDC_R16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define SHARDC_F32(x, n)                                                                                               \
@@ -70,6 +78,11 @@ __device__ inline void showToProducts() { asm volatile("fence.proxy.async.shared
 
 /// x[64, 8 N] = a b, plus x if `adds`. kColumnsA: `a` is given as 16 rows of the tile of its transpose; kColumnsB: `b`
 /// [16, 8 N] is given as 16 rows of its tile, else as 16 columns of the tile of its transpose. T: bf16 or f16.
+template <typename T, bool kColumnsA, bool kColumnsB>
+__device__ inline void multiply(float (&x)[2][4], uint64_t a, uint64_t b, bool adds) {
+  SHARDC_PRODUCT("16", SHARDC_R8, "%8, %9", "%10", "%11, %12", SHARDC_F4(x[0]), SHARDC_F4(x[1])
+                 : "l"(a), "l"(b), "r"(int(adds)), "n"(int(kColumnsA)), "n"(int(kColumnsB)));
+}
 template <typename T, bool kColumnsA, bool kColumnsB>
 __device__ inline void multiply(float (&x)[4][4], uint64_t a, uint64_t b, bool adds) {
   SHARDC_PRODUCT("32", SHARDC_R16, "%16, %17", "%18", "%19, %20",
@@ -97,6 +110,7 @@ __device__ inline void multiply(float (&x)[8][4], const uint32_t (&a)[4], uint64
 #undef SHARDC_F4
 #undef SHARDC_F32
 #undef SHARDC_R16
+#undef SHARDC_R8
 #undef SHARDC_R32
 #undef SHARDC_R64
 
