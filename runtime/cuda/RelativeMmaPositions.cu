@@ -94,28 +94,40 @@ __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, Gradi
     storePartial(partials + partialAt(w, parts, walk.part, walk.d, 1, h), kDistances - 2 - row, -1, dQuery);
 }
 
-constexpr int kJoinRows = 4;
+constexpr int kJoinRows = 16, kJoinEach = 4;
 
-/// A thread for each element of a gradient.
+/// A thread for four elements of a row of a gradient.
 template <typename T>
-__global__ void __launch_bounds__(kJoinRows *kDepth) joinParts(RelativeWork work, const float *partials) {
+__global__ void __launch_bounds__(kJoinRows *kDepth / kJoinEach)
+    joinParts(const __grid_constant__ RelativeWork work, const float *partials) {
   const AttentionWork &w = work.base;
   const RelativeParts parts = partsOf(w);
   const PositionsView &to = blockIdx.y ? work.dposQuery : work.dposKey;
-  const int c = threadIdx.x % kDepth, keyTiles = (w.keys + kSide - 1) / kSide;
-  const long long row = blockIdx.x * (long long)(kJoinRows) + threadIdx.x / kDepth;
-  const int h = row % w.heads, r = row / w.heads;
+  constexpr int kThreadsOfRow = kDepth / kJoinEach;
+  const int c = threadIdx.x % kThreadsOfRow * kJoinEach, keyTiles = (w.keys + kSide - 1) / kSide;
+  const int row = blockIdx.x * kJoinRows + threadIdx.x / kThreadsOfRow, h = row % w.heads, r = row / w.heads;
   if (!to.data || r >= w.queries + w.keys - 1)
     return;
-  float sum = 0;
+  float sums[kJoinEach] = {};
   for (int d = 0; d < parts.diagonals; ++d) {
     const int local = r - firstDistance((d - (keyTiles - 1)) * kSide, 0, w.keys);
     if (local < 0 || local >= kDistances - 1)
       continue;
-    for (int p = 0; p < parts.parts; ++p)
-      sum += partials[partialAt(w, parts, p, d, blockIdx.y, h) + local * kDepth + c];
+    const float *from = partials + partialAt(w, parts, 0, d, blockIdx.y, h) + local * kDepth + c;
+    const long long step = partialAt(w, parts, 1, 0, 0, 0);
+#pragma unroll 8
+    for (int p = 0; p < parts.parts; ++p) {
+      float some[kJoinEach];
+      loadPack(from + p * step, some);
+#pragma unroll
+      for (int e = 0; e < kJoinEach; ++e)
+        sums[e] += some[e];
+    }
   }
-  static_cast<T *>(to.data)[r * to.row + h * to.head + c] = narrow<T>(sum * float(w.scale));
+#pragma unroll
+  for (float &sum : sums)
+    sum *= float(w.scale);
+  storePack(static_cast<T *>(to.data) + r * to.row + h * to.head + c, sums);
 }
 
 } // namespace
@@ -145,7 +157,7 @@ cudaError_t enqueueGradPositions(const RelativeWork &w, const GradientScores &sc
 cudaError_t enqueueJoinParts(const RelativeWork &w, const float *partials, cudaStream_t stream) {
   const long long rows = (long long)(w.base.queries + w.base.keys - 1) * w.base.heads;
   return withType(w, [&](auto type) {
-    return enqueue(joinParts<decltype(type)>, dim3(blocksFor(rows, kJoinRows), 2), kJoinRows * kDepth, 0, stream, w,
+    return enqueue(joinParts<decltype(type)>, dim3(blocksFor(rows, kJoinRows), 2), kJoinRows * kDepth / kJoinEach, 0, stream, w,
                    partials);
   });
 }
