@@ -39,8 +39,7 @@ void dropout(NodeContext &n) {
   // One of ratio 0 stays too, for whoever sets all ratios; every node has a number, so that these
   // do not shift.
   int64_t id = n.services.notes.nextDropoutId++;
-  n.set(0, training ? n.b.emit(kDropout, {n.in(0)},
-                               {{"p", ratio}, {"id", id}, {"batch_major", int64_t(0)}})
+  n.set(0, training ? n.b.emit(kDropout, {n.in(0)}, {{"p", ratio}, {"id", id}, {"batch_major", int64_t(0)}})
                     : n.in(0));
 }
 
@@ -49,10 +48,9 @@ void branch(NodeContext &n) {
   if (!condition) {
     bool merged = llvm::StringRef(n.proto.input(0)).contains("use_cache_branch");
     return n.unsupported(
-        merged
-            ? "a merged decoder for inference (decoder_model_merged) cannot be trained: export the "
-              "model in train mode with use_cache=False"
-            : "the condition depends on data; only one that shapes decide is folded");
+        merged ? "a merged decoder for inference (decoder_model_merged) cannot be trained: export the "
+                 "model in train mode with use_cache=False"
+               : "the condition depends on data; only one that shapes decide is folded");
   }
   if (condition->numElements() != 1)
     return n.b.fail("condition: got " + toString(n.type(0)) + ", wanted one truth value");
@@ -80,10 +78,16 @@ void nonZero(NodeContext &n) {
                 "--loss cross_entropy");
 }
 
+void random(NodeContext &n) {
+  n.unsupported("of random ops only Dropout is built: export with the rate of stochastic depth "
+                "(drop_path_rate, layerdrop) at 0");
+}
+
 constexpr NodeRule kRules[] = {
-    {"Identity", 1, 1, identity}, {"Constant", 0, 0, constant},  {"Dropout", 1, 3, dropout},
-    {"If", 1, 1, branch},         {"Loop", 0, kAnyNumber, loop}, {"Scan", 0, kAnyNumber, loop},
-    {"NonZero", 1, 1, nonZero},
+    {"Identity", 1, 1, identity},   {"Constant", 0, 0, constant},        {"Dropout", 1, 3, dropout},
+    {"If", 1, 1, branch},           {"Loop", 0, kAnyNumber, loop},       {"Scan", 0, kAnyNumber, loop},
+    {"NonZero", 1, 1, nonZero},     {"Bernoulli", 1, 1, random},         {"RandomUniform", 0, 0, random},
+    {"RandomNormal", 0, 0, random}, {"RandomUniformLike", 1, 1, random}, {"RandomNormalLike", 1, 1, random},
 };
 
 } // namespace
