@@ -100,6 +100,9 @@ void printMemory(const plan::Plan &plan, raw_ostream &os) {
                {"at its own peak", Table::Right},
                {"", Table::Left}},
               10);
+  // Bars take what the numbers leave of the line.
+  constexpr unsigned kNumbers = 63, kLongestBar = 35;
+  double bar = std::min(kLongestBar, screenColumns() - std::min(screenColumns(), kNumbers));
   uint64_t all = 0;
   auto kinds = memoryByKind(plan);
   for (auto &[kind, bytes, largest] : kinds)
@@ -107,7 +110,7 @@ void printMemory(const plan::Plan &plan, raw_ostream &os) {
   for (auto &[kind, bytes, largest] : kinds) {
     double share = all ? double(bytes) / double(all) : 0;
     table.add({kindName(kind).str(), bytesText(bytes), percentText(double(bytes), double(all)),
-               bytesText(largest), std::string(size_t(share * 35 + 0.5), '#')});
+               bytesText(largest), std::string(size_t(share * bar + 0.5), '#')});
   }
   table.print(os);
 }
