@@ -173,6 +173,13 @@ TEST(Map, ThePileIsThePeakInPieces) {
   }
 }
 
+TEST(Map, LabelsOfLayersGetShorter) {
+  using Labels = std::vector<std::string>;
+  EXPECT_EQ(map::labelsOf("deberta.encoder.layer"), (Labels{"deberta.encoder.layer", "encoder.layer", "encoder", "layer"}));
+  EXPECT_EQ(map::labelsOf("encoder.block"), (Labels{"encoder.block", "encoder.block", "encoder", "block"}));
+  EXPECT_EQ(map::labelsOf("shared"), (Labels{"shared"}));
+}
+
 TEST(Map, ThinPiecesShareALine) {
   auto piece = [](uint64_t begin, uint64_t end, const char *name) {
     return map::Piece{begin, end, name, plan::ACTIVATION, false};

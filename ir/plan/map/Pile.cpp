@@ -13,6 +13,14 @@ namespace shardc::map {
 
 std::string stemOf(StringRef name) { return name.rtrim("0123456789").rtrim("./_").str(); }
 
+std::vector<std::string> labelsOf(StringRef stem) {
+  auto [path, last] = stem.rsplit('.');
+  if (last.empty())
+    return {stem.str()};
+  std::string parent = path.substr(path.rfind('.') + 1).str();
+  return {stem.str(), parent + "." + last.str(), parent, last.str()};
+}
+
 std::vector<Piece> pileOf(const Scene &scene) {
   auto keyOf = [&](uint32_t index) {
     const plan::Buffer &b = scene.plan.buffers(int(index));

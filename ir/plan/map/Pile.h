@@ -31,4 +31,7 @@ std::string describe(llvm::ArrayRef<Piece> pieces);
 /// "decoder.block" of "decoder.block.23".
 std::string stemOf(llvm::StringRef name);
 
+/// What a stem may be called, the longest first: "deberta.encoder.layer", "encoder.layer", "encoder", "layer".
+std::vector<std::string> labelsOf(llvm::StringRef stem);
+
 } // namespace shardc::map

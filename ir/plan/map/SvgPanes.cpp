@@ -106,10 +106,7 @@ public:
         [&](const Band &b) {
           return std::tuple(b.program, b.phase, stemOf(scene_.parts.names[b.part]));
         },
-        [&](const Band &b) {
-          std::string name = stemOf(scene_.parts.names[b.part]);
-          return std::vector{name, StringRef(name).rsplit('.').second.str()};
-        },
+        [&](const Band &b) { return labelsOf(stemOf(scene_.parts.names[b.part])); },
         [](const Band &b) { return "#e9edf0"; });
     strip([](const Band &b) { return std::tuple(b.program, b.phase, b.part); },
           [&](const Band &b) {

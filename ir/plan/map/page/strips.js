@@ -24,7 +24,10 @@ const strips = (() => {
     const program = data.programs[band.program];
     return several && program.startsWith("train") ? [`${program}: ${pass(band)}`, pass(band)] : [pass(band)];
   };
-  const stemLabels = band => [stemOf(band.part), stemOf(band.part).split(".").pop()];
+  const stemLabels = band => { // "deberta.encoder.layer", "encoder.layer", "encoder", "layer"
+    const stem = stemOf(band.part), [last, parent] = stem.split(".").reverse();
+    return parent === undefined ? [stem] : [stem, `${parent}.${last}`, parent, last];
+  };
   const numberLabels = band => numbered[band.part].number < 0 ? [] : [String(numbered[band.part].number)];
   return [
     runsOf(inPass, passLabels, b => kPassColors[pass(b)]),
