@@ -6,8 +6,9 @@
 
 namespace shardc {
 
-/// Of a product, whatever its size: what its library's fastest algorithms want.
-constexpr int64_t kProductWorkspace = 32 << 20;
+/// Of a product, whatever its size. With 32 MiB, what its library would like, steps of t5-large (batch 16, 64) and
+/// deberta-v2-xlarge (40) on an H200 are as fast to 1 %.
+constexpr int64_t kProductWorkspace = 2 << 20;
 
 /// Of a sum of squares: a double for each block of so many elements. They decide the order of the sum.
 constexpr int64_t kSquaresPerBlock = 1 << 13;

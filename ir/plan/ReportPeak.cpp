@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/base/DType.h"
-#include "ir/base/Workspace.h"
 #include "ir/plan/Groups.h"
 #include "ir/plan/Peak.h"
 #include "ir/plan/Positions.h"
@@ -67,7 +66,7 @@ AtPeak bytesAtPeak(const plan::Plan &plan) {
       uint64_t bytes = alignedBytes(plan.buffers(index));
       switch (plan.buffers(index).kind()) {
       case plan::WORKSPACE:
-        (bytes == kProductWorkspace ? at.scratch : at.ofRows) += bytes;
+        (positions.command(peak.position).kernel() == "matmul" ? at.scratch : at.ofRows) += bytes;
         break;
       case plan::ACTIVATION:
         at.ofRows += isOfWeights(plan, positions, index) ? 0 : bytes;
