@@ -85,6 +85,8 @@ Error cannotWrite(StringRef path, std::error_code reason, Exit exit) {
 Error writeFileAtomically(StringRef path, function_ref<Error(raw_ostream &)> write) {
   if (path == "-")
     return write(outs());
+  if (path.empty())
+    return userError("a file to write: got an empty name, wanted a path", "is a variable of the shell empty?");
   SmallString<128> target(path);
   sys::fs::file_status status;
   bool exists = !sys::fs::status(path, status) && sys::fs::exists(status);

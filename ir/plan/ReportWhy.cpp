@@ -24,6 +24,8 @@ public:
   void printParameter(const plan::Parameter &p) const;
   void printBuffer(uint32_t index) const;
   void printList(ArrayRef<uint32_t> buffers) const;
+  /// Which parameters the bucket of a layer holds; nothing of a layer without one.
+  void printMembers(StringRef layer) const;
 
 private:
   void printPlace(uint32_t index) const;
@@ -109,6 +111,19 @@ void Why::printList(ArrayRef<uint32_t> buffers) const {
                printable(fullName(plan_, b))});
   }
   table.print(os_);
+}
+
+void Why::printMembers(StringRef layer) const {
+  constexpr size_t kNamed = 8;
+  std::vector<std::string> names;
+  for (const plan::Parameter &p : plan_.parameters())
+    if (plan_.buckets(p.bucket()).name() == layer)
+      names.push_back(printable(p.name()));
+  if (names.empty())
+    return;
+  size_t more = names.size() - std::min(names.size(), kNamed);
+  names.resize(names.size() - more);
+  Section(os_, "holds").line(join(names, ", ") + (more ? " and " + utostr(more) + " more parameters" : ""));
 }
 
 void Why::printBuffer(uint32_t index) const {
@@ -283,6 +298,7 @@ Error printWhy(const plan::Plan &plan, StringRef name, raw_ostream &os) {
                          ", wanted a parameter, a layer, or a buffer by name or number",
                      others.empty() ? "--buffers lists all" : "there are: " + others);
   }
+  why.printMembers(name);
   os << buffers.size() << " buffers " << how << "; --why NUMBER tells of one\n";
   why.printList(buffers);
   return Error::success();

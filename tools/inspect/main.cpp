@@ -8,6 +8,7 @@
 #include "tools/common/Report.h"
 #include "tools/inspect/Files.h"
 #include "llvm/Support/raw_ostream.h"
+#include <memory>
 
 using namespace llvm;
 
@@ -36,23 +37,23 @@ cl::opt<bool> check("check", cl::desc("say whether the plan is sound: exit code 
                     cl::cat(category));
 
 cl::OptionCategory written("Files to write, beside what is printed (asked for alone, they are all)");
-cl::opt<std::string> mapPath("map", cl::value_desc("FILE.svg|FILE.html"),
+cl::list<std::string> mapPaths("map", cl::value_desc("FILE.svg|FILE.html"),
                              cl::desc("draw the memory, address over time: a picture, or a page to look around in"),
                              cl::cat(written));
-cl::opt<std::string> csvPath("csv", cl::value_desc("FILE"),
+cl::list<std::string> csvPaths("csv", cl::value_desc("FILE"),
                              cl::desc("lifetimes, sizes and offsets as MiniMalloc does"), cl::cat(written));
-cl::opt<std::string> memoryVizPath("memory-viz", cl::value_desc("FILE.pickle"),
+cl::list<std::string> memoryVizPaths("memory-viz", cl::value_desc("FILE.pickle"),
                                    cl::desc("memory over the step, for pytorch.org/memory_viz"), cl::cat(written));
-cl::opt<std::string> tracePath("trace", cl::value_desc("FILE.json"),
+cl::list<std::string> tracePaths("trace", cl::value_desc("FILE.json"),
                                cl::desc("the predicted step as a timeline, for ui.perfetto.dev"), cl::cat(written));
 
 const struct {
-  const cl::opt<std::string> &path;
+  const cl::list<std::string> &paths;
   Error (*write)(const shardc::plan::Plan &, StringRef path);
-} kFiles[] = {{mapPath, shardc::writeMap},
-              {csvPath, shardc::writeCsv},
-              {memoryVizPath, shardc::writeMemoryViz},
-              {tracePath, shardc::writeTrace}};
+} kFiles[] = {{mapPaths, shardc::writeMap},
+              {csvPaths, shardc::writeCsv},
+              {memoryVizPaths, shardc::writeMemoryViz},
+              {tracePaths, shardc::writeTrace}};
 
 /// Those of the flags that are on the command line: "--json --peak".
 std::string given(std::initializer_list<const cl::Option *> flags) {
@@ -65,15 +66,16 @@ std::string given(std::initializer_list<const cl::Option *> flags) {
 
 Error writeFiles(const shardc::plan::Plan &plan) {
   for (auto &file : kFiles)
-    if (file.path.getNumOccurrences())
-      if (Error error = file.write(plan, file.path))
+    for (const std::string &path : file.paths)
+      if (Error error = file.write(plan, path))
         return error;
   return Error::success();
 }
 
 Error run() {
   const std::string prints = given({&json, &text, &commands, &buffers, &peak, &why, &diff, &check});
-  const std::string writes = given({&mapPath, &csvPath, &memoryVizPath, &tracePath});
+  const std::string writes = given({std::addressof(mapPaths), std::addressof(csvPaths), std::addressof(memoryVizPaths),
+                                    std::addressof(tracePaths)}); // lists have a & of their own
   if (StringRef(prints).contains(' '))
     return shardc::userError("command line: got " + prints + ", wanted one of them", "see shardc-inspect --help");
   // Reading judges a plan; what gets past it is sound.
