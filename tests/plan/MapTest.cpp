@@ -5,6 +5,7 @@
 #include "ir/plan/map/Curve.h"
 #include "ir/plan/map/Parts.h"
 #include "ir/plan/map/Pile.h"
+#include "ir/plan/map/Scene.h"
 #include "ir/plan/map/Story.h"
 #include "tests/plan/PlanBytes.h"
 #include "tests/plan/RankPlan.h"
@@ -215,6 +216,26 @@ plan::Plan hostile() {
   plan.set_strings(1, "]]><!--</script>,\r\n");
   plan.mutable_model()->set_path("<svg/onload=x>.onnx");
   return plan;
+}
+
+TEST(Map, TheSummaryIsWholeInPictures) {
+  plan::Plan plan = rankPlan(4, 3, 2);
+  for (std::string &text : *plan.mutable_strings())
+    if (!text.empty())
+      text += " of the part with the long name";
+  const std::string summary = map::Scene(plan, 0).story.summary;
+  ASSERT_GT(summary.size(), 165u) << "wanted more than a line: " << summary;
+  std::string svg;
+  raw_string_ostream os(svg);
+  printMapSvg(plan, os);
+  StringRef rest = StringRef(svg).split("Why:").second;
+  for (StringRef words = summary; !words.empty();) {
+    auto [word, others] = words.split(' ');
+    const size_t at = rest.find(word);
+    ASSERT_LT(at, 60u) << word.str(); // behind the one before, or in the next line
+    rest = rest.drop_front(at + word.size());
+    words = others;
+  }
 }
 
 TEST(Map, NamesCannotBreakOutOfPictures) {

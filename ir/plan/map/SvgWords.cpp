@@ -34,8 +34,7 @@ public:
 
   /// The table: why the peak is as high as it is.
   double groups(double y) {
-    svg_.text(20, y, "Why:", "b", SvgWriter::Start, " " + shortened(scene_.story.summary, 185));
-    y += 8;
+    y = summary(y) + 8;
     uint64_t largest = scene_.story.groups.empty() ? 1 : scene_.story.groups.front().total;
     PeakGroup rest;
     for (auto [i, group] : enumerate(scene_.story.groups)) {
@@ -73,6 +72,23 @@ public:
   }
 
 private:
+  /// In lines that fit the picture; returns where the last one is.
+  double summary(double y) {
+    constexpr size_t kColumns = 165;
+    StringRef rest = scene_.story.summary;
+    for (bool first = true; !rest.empty(); first = false) {
+      size_t end = rest.size() > kColumns ? rest.take_front(kColumns).rfind(' ') : StringRef::npos;
+      end = std::min(end, rest.size()); // a word as long as that is shortened
+      const std::string line = shortened(rest.take_front(end), kColumns);
+      if (first)
+        svg_.text(20, y, "Why:", "b", SvgWriter::Start, " " + line);
+      else
+        svg_.text(20, y += 18, line, "");
+      rest = rest.drop_front(end).ltrim();
+    }
+    return y;
+  }
+
   void groupRow(const PeakGroup &group, uint64_t largest, double y) {
     double x = 20;
     for (const KindColor &kind : kKindColors) {
