@@ -24,6 +24,7 @@ FILES = {  # name: exports as (exporter, opset, kind)
     "tiny-deberta": [("ts", 17, "logits"), ("dyn", 18, "logits")],
     "tiny-deberta1": [("ts", 17, "logits")],
     "tiny-modernbert": [("ts", 17, "logits")],
+    "tiny-llama": [("ts", 17, "logits")],
     "tiny-bert-init": [("ts", 17, "logits"), ("ts", 17, "logits-folded"), ("dyn", 18, "logits")],
     "tiny-mlp": [("ts", 17, "logits"), ("ts", 17, "loss"), ("dyn", 18, "logits")],
 }

@@ -6,8 +6,9 @@ A model has a task, which says what its data looks like: `seq2seq` (input_ids at
 """
 import torch
 from transformers import (BertConfig, BertForSequenceClassification, DebertaConfig, DebertaForSequenceClassification,
-                          DebertaV2Config, DebertaV2ForSequenceClassification, ModernBertConfig,
-                          ModernBertForSequenceClassification, T5Config, T5ForConditionalGeneration)
+                          DebertaV2Config, DebertaV2ForSequenceClassification, LlamaConfig,
+                          LlamaForSequenceClassification, ModernBertConfig, ModernBertForSequenceClassification, T5Config,
+                          T5ForConditionalGeneration)
 
 STEPS, BATCH, SRC, TGT = 10, 8, 12, 8
 
@@ -44,6 +45,14 @@ def modernbert(dropout=0.0):
                          max_position_embeddings=16, local_attention=4, initializer_range=0.1, pad_token_id=0,
                          attention_dropout=dropout, mlp_dropout=dropout, embedding_dropout=dropout, num_labels=3)
     return ModernBertForSequenceClassification(c)
+
+
+def llama(dropout=0.0):
+    """A decoder that classifies by its last token: causal, two heads of queries to one of keys, rotary positions, gated SiLU."""
+    c = LlamaConfig(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                    intermediate_size=40, max_position_embeddings=16, initializer_range=0.1, pad_token_id=0,
+                    attention_dropout=dropout, num_labels=3)
+    return LlamaForSequenceClassification(c)
 
 
 def bert(dropout=0.0):
@@ -83,6 +92,7 @@ MODELS = {
     "tiny-deberta": ("classify", lambda dropout=0.0: moved(deberta(dropout))),
     "tiny-deberta1": ("classify", lambda dropout=0.0: moved(deberta1(dropout))),
     "tiny-modernbert": ("classify", lambda dropout=0.0: moved(modernbert(dropout))),
+    "tiny-llama": ("classify", lambda dropout=0.0: moved(llama(dropout))),
     "tiny-bert-init": ("classify", bert),
     "tiny-mlp": ("regress", lambda dropout=0.0: Mlp()),
 }
