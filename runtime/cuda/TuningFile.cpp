@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/TuningFile.h"
+#include "ir/base/Error.h"
 #include "ir/base/File.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -10,10 +11,12 @@
 
 namespace shardc::cuda {
 
-/// The first line; another one is a file that we do not know.
+/// The first line begins with what makes it ours, in any version; another version is as if it were empty.
+constexpr llvm::StringLiteral kOurs = "shardc tuning ";
 constexpr llvm::StringLiteral kTitle = "shardc tuning 1\n";
 /// Between key and algorithm, which is in hexadecimal digits.
 constexpr llvm::StringLiteral kBetween = " = ";
+constexpr uint64_t kMostBytes = 1 << 28;
 
 Tuning Tuning::parse(llvm::StringRef text) {
   Tuning tuning;
@@ -34,7 +37,6 @@ Tuning Tuning::parse(llvm::StringRef text) {
 }
 
 Tuning Tuning::read(llvm::StringRef path) {
-  constexpr uint64_t kMostBytes = 1 << 28;
   auto file = readFile(path, kMostBytes);
   if (file)
     return parse((*file)->getBuffer());
@@ -67,7 +69,17 @@ llvm::Error Tuning::mergeInto(llvm::StringRef path) const {
   llvm::StringRef folder = llvm::sys::path::parent_path(path);
   if (!folder.empty())
     llvm::sys::fs::create_directories(folder); // if not, the write says so
-  Tuning all = read(path);
+  Tuning all;
+  auto before = readFile(path, kMostBytes);
+  if (!before) {
+    llvm::consumeError(before.takeError()); // not there yet; or the write says what is wrong
+  } else {
+    llvm::StringRef text = (*before)->getBuffer();
+    if (!text.empty() && !text.starts_with(kOurs))
+      return userError(path + ": is no tuning file: got other first bytes, wanted '" + kOurs.rtrim() + "'",
+                       "give --tuning another path, or off");
+    all = parse(text);
+  }
   all.add(*this);
   return writeFileAtomically(path, [&](llvm::raw_ostream &os) {
     os << all.text();

@@ -30,7 +30,8 @@ public:
   void add(const Tuning &other);
   bool empty() const { return byKey_.empty(); }
 
-  /// Adds all of this to what the file holds now: several processes may share it. Error: it cannot be written.
+  /// Adds all of this to what the file holds now: several processes may share it. Errors: it cannot
+  /// be written; it holds something else, which would be lost.
   llvm::Error mergeInto(llvm::StringRef path) const;
 
 private:

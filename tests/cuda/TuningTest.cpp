@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file of algorithms without a device; every algorithm, and the choice among them, on one.
+#include "ir/base/File.h"
 #include "ir/ops/Reference.h"
 #include "runtime/comm/Local.h"
 #include "runtime/cuda/Tuner.h"
@@ -57,6 +58,21 @@ TEST(TuningFile, addsToWhatOthersWrote) {
   EXPECT_EQ(read.find("b"), filled(3));
   EXPECT_TRUE(Tuning::read(folder.path("none")).empty());
   EXPECT_NE(llvm::toString(first.mergeInto(path + "/below")), "");
+}
+
+TEST(TuningFile, leavesOtherFilesAlone) {
+  TemporaryFolder folder;
+  Tuning tuning;
+  tuning.set("a", filled(1));
+  const std::string plan = folder.write("m.plan", "SHARDCPL..."), path = folder.write("empty", "");
+  EXPECT_EQ(llvm::toString(tuning.mergeInto(plan)), plan + ": is no tuning file: got other first bytes, wanted "
+                                                           "'shardc tuning'\nhint: give --tuning another path, or off");
+  EXPECT_EQ(llvm::cantFail(readFile(plan, 100))->getBuffer(), "SHARDCPL...");
+  ASSERT_EQ(llvm::toString(tuning.mergeInto(path)), "");
+  const std::string older = folder.write("older", "shardc tuning 0\na = 00\n");
+  ASSERT_EQ(llvm::toString(tuning.mergeInto(older)), "");
+  for (const std::string &file : {path, older})
+    EXPECT_EQ(Tuning::read(file).text(), tuning.text());
 }
 
 /// A product on device memory of its own, with the host's answer.
