@@ -169,6 +169,13 @@ class TrainRanks(unittest.TestCase):
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
         self.assertEqual(json.load(open(f"{out}/train_results.json"))["global_step"], len(self.losses(out)))
+        process, children = self.start_own(2, self.path("twice"))    # the second one does not wait for the step
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130, err)
+        self.assert_gone(children, 0)
         process, children = self.start_own(2, self.path("out2"))
         process.kill()
         process.communicate(timeout=30)

@@ -101,14 +101,18 @@ public:
   }
 
   int wait() {
-    if (options_.stop && *options_.stop) // asked before they were there
+    if (options_.stop && *options_.stop) { // before they were there
+      asked_ = true;
       tellAll(SIGINT);
+    }
     while (!running_.empty()) {
       siginfo_t info = {};
       timespec limit = {1, 0};
       int signal = sigtimedwait(&awaited_, &info, &limit);
       // From a terminal it has reached the ranks as well, and a second one would end them at once.
-      if ((signal == SIGINT || signal == SIGTERM) && info.si_code != SI_KERNEL)
+      const bool asked = signal == SIGINT || signal == SIGTERM;
+      asked_ |= asked;
+      if (asked && info.si_code != SI_KERNEL)
         tellAll(signal);
       collect();
       if (failed_ && Clock::now() > *failed_ + std::chrono::duration<double>(options_.patience))
@@ -140,7 +144,10 @@ private:
         continue;
       }
       running_.erase(running_.begin() + i);
-      int code = WIFEXITED(status) ? WEXITSTATUS(status) : int(Exit::Fault);
+      const bool stopped = WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM);
+      int code = WIFEXITED(status)    ? WEXITSTATUS(status)
+                 : asked_ && stopped ? int(Exit::Interrupted)
+                                      : int(Exit::Fault);
       if (severity(code) > severity(worst_))
         worst_ = code;
       if (code != 0 && code != int(Exit::Interrupted) && !failed_)
@@ -156,6 +163,7 @@ private:
   const SpawnOptions &options_;
   sigset_t awaited_, before_;
   std::vector<pid_t> running_;
+  bool asked_ = false; ///< to stop
   std::optional<Clock::time_point> failed_;
   int worst_ = 0;
 };

@@ -20,7 +20,8 @@ struct SpawnOptions {
 
 /// Starts the ranks and waits for all of them. SIGINT and SIGTERM that reach this process go on to
 /// them, who begin with both blocked (admitSignals); where this process dies, they are told to end.
-/// Returns their exit code: 0, or the worst of them; 4 (Exit::Fault) where one ended by a signal.
+/// Returns their exit code: 0, or the worst of them; 4 (Exit::Fault) where one ended by a signal, 130
+/// where that is what it was asked to stop by.
 /// Error: one cannot be started; then none is left.
 llvm::Expected<int> spawnRanks(const SpawnOptions &options);
 /// The same of this very program, with these arguments.
