@@ -28,7 +28,8 @@ std::string nameOf(llvm::ArrayRef<const Parameter *> members, const std::set<std
   for (const Parameter *p : members)
     modules.insert(moduleOfName(p->name));
   llvm::StringRef common = commonPath(modules.getArrayRef()), first = modules.front();
-  bool coversLayers = llvm::any_of(layers, [&](llvm::StringRef layer) { return layer.starts_with((common + ".").str()); });
+  bool coversLayers =
+      llvm::any_of(layers, [&](llvm::StringRef layer) { return layer.starts_with((common + ".").str()); });
   if (!common.empty() && !coversLayers)
     return common.str();
   return (first + "+" + (modules.size() == 2 ? modules[1] : "others")).str();
@@ -47,8 +48,9 @@ void nameGroups(Graph &graph) {
   std::map<std::string, std::string> names;
   for (auto &[group, members] : groups) {
     std::string name = nameOf(members, taken);
-    if (!taken.insert(name).second)
-      taken.insert(name = members.front()->name);
+    if (taken.contains(name))
+      name = members.front()->name + (members.size() > 1 ? "+others" : "");
+    taken.insert(name);
     names[group] = name;
   }
   for (Parameter &p : graph.parameters)

@@ -38,8 +38,9 @@ constexpr llvm::StringLiteral kWideBucket = "fp32";
 
 /// How the names of groups of parameters begin that are not a layer's, until nameGroups has named them.
 constexpr llvm::StringLiteral kNameless = "?";
-/// Parameter::layer of such groups becomes what a user knows: the module, or what modules of the group have in common unless there are
-/// layers in it too ("bert.embeddings"), else "pooler.dense+classifier", and of more than two "a+others". Each group has another name.
+/// Parameter::layer of such groups becomes what a user knows: the module, or what modules of the group have in
+/// common unless there are layers in it too ("bert.embeddings"), else "pooler.dense+classifier", and of more
+/// than two "a+others". Where another group is called so: by the first parameter, "emb.pos.weight+others".
 void nameGroups(Graph &graph);
 
 /// Names of modules are parameters' names without the last component.
