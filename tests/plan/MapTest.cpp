@@ -238,6 +238,23 @@ TEST(Map, TheSummaryIsWholeInPictures) {
   }
 }
 
+TEST(Map, ALongTitleNamesTheLayerRatherThanTheCommand) {
+  plan::Plan plan = smallPlan();
+  std::string layer(70, 'x');
+  for (plan::Program &program : *plan.mutable_programs())
+    for (plan::Command &c : *program.mutable_commands()) {
+      c.set_layer(uint32_t(plan.strings_size()));
+      c.set_kernel("a_kernel_of_a_long_name");
+    }
+  plan.add_strings(layer);
+  std::string svg;
+  raw_string_ostream os(svg);
+  printMapSvg(plan, os);
+  StringRef title = StringRef(svg).split("Peak: ").second.split("</text>").first;
+  EXPECT_TRUE(title.contains(" of " + layer)) << title.str();
+  EXPECT_FALSE(title.contains("command")) << title.str();
+}
+
 TEST(Map, NamesCannotBreakOutOfPictures) {
   plan::Plan plan = hostile();
   std::string svg = printed(printMapSvg, plan), html = printed(printMapHtml, plan);

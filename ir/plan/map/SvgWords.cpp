@@ -15,10 +15,12 @@ public:
   Words(const Scene &scene, SvgWriter &svg) : scene_(scene), svg_(svg) {}
 
   double title(double y) {
-    svg_.text(20, y + 32,
-              "Peak: " + bytesText(scene_.story.bytes) + ", in the " +
-                  shortened(scene_.story.where, 92),
-              "t b");
+    constexpr size_t kColumns = 92;
+    // Where there is no room for all, the layer is what counts.
+    StringRef where = scene_.story.where;
+    if (where.size() > kColumns)
+      where = where.take_front(where.rfind(" ("));
+    svg_.text(20, y + 32, "Peak: " + bytesText(scene_.story.bytes) + ", in the " + shortened(where, kColumns), "t b");
     std::string line = shortened(printable(scene_.plan.model().path()), 60) + "; " +
                        utostr(scene_.plan.ranks()) +
                        (scene_.plan.ranks() == 1 ? " rank" : " ranks") + ", ZeRO stage " +
