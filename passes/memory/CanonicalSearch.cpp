@@ -17,9 +17,9 @@ class Search {
 public:
   Search(ArrayRef<PackItem> items, uint64_t capacity, Preference preference, uint64_t work)
       : items_(items), sections_(items), capacity_(capacity), preference_(preference),
-        workLeft_(work), limit_(work), lowest_(items.size()), placed_(items.size()),
+        workLeft_(work), limit_(work), lowest_(items.size()), open_(items.size()),
         rank_(items.size()), remaining_(sections_.bytes), floor_(sections_.size()),
-        touched_(sections_.size()), membersOf_(sections_.size()) {
+        touched_(sections_.size()), leftFloor_(sections_.size()), membersOf_(sections_.size()) {
     for (uint32_t i = 0; i < items.size(); ++i)
       for (uint32_t s = sections_.begin[i]; s < sections_.end[i]; ++s)
         membersOf_[s].push_back(i);
@@ -159,13 +159,13 @@ private:
     uint64_t offset = lowest_[item], end = offset + items_[item].bytes;
     if (end > capacity_)
       return false;
-    placed_[item] = true;
+    open_[item] = UINT64_MAX;
     trail_.push_back({Change::Placed, item, 0});
     for (uint32_t s = sections_.begin[item]; s < sections_.end[item]; ++s)
       remaining_[s] -= items_[item].bytes;
     ++mark_;
     changed_.clear();
-    touch(item);
+    touch(item, offset);
     for (uint32_t other : part) {
       if (items_[other].first >= items_[item].last)
         break;
@@ -175,20 +175,19 @@ private:
       if (lowest_[other] >= end)
         continue;
       trail_.push_back({Change::Lowest, other, lowest_[other]});
-      lowest_[other] = end;
-      touch(other);
+      touch(other, lowest_[other]);
+      lowest_[other] = open_[other] = end;
       if (end + items_[other].bytes > capacity_)
         return false;
     }
     if (!spend(part.size() + (to - from)))
       return false;
     for (uint32_t s : changed_) {
-      uint64_t floor = UINT64_MAX;
-      for (uint32_t other : membersOf_[s])
-        if (!placed_[other])
-          floor = std::min(floor, lowest_[other]);
       spend(membersOf_[s].size());
-      if (remaining_[s] && floor > floor_[s]) {
+      if (!remaining_[s] || !leftFloor_[s])
+        continue;
+      const uint64_t floor = lowestIn(s);
+      if (floor > floor_[s]) {
         trail_.push_back({Change::Floor, s, floor_[s]});
         floor_[s] = floor;
       }
@@ -199,12 +198,27 @@ private:
     return true;
   }
 
-  void touch(uint32_t item) {
-    for (uint32_t s = sections_.begin[item]; s < sections_.end[item]; ++s)
+  /// `item` was at `lowest` until now.
+  void touch(uint32_t item, uint64_t lowest) {
+    for (uint32_t s = sections_.begin[item]; s < sections_.end[item]; ++s) {
       if (touched_[s] != mark_) {
         touched_[s] = mark_;
+        leftFloor_[s] = false;
         changed_.push_back(s);
       }
+      leftFloor_[s] |= lowest <= floor_[s];
+    }
+  }
+
+  /// Where the first of those that are still to be placed can begin; floor_[s] as soon as one is found there.
+  uint64_t lowestIn(uint32_t s) const {
+    uint64_t lowest = UINT64_MAX;
+    for (uint32_t item : membersOf_[s]) {
+      lowest = std::min(lowest, open_[item]);
+      if (lowest <= floor_[s])
+        break;
+    }
+    return lowest;
   }
 
   void undo(size_t mark) {
@@ -212,13 +226,13 @@ private:
       const Change &change = trail_.back();
       switch (change.kind) {
       case Change::Lowest:
-        lowest_[change.index] = change.old;
+        lowest_[change.index] = open_[change.index] = change.old;
         break;
       case Change::Floor:
         floor_[change.index] = change.old;
         break;
       case Change::Placed:
-        placed_[change.index] = false;
+        open_[change.index] = lowest_[change.index];
         for (uint32_t s = sections_.begin[change.index]; s < sections_.end[change.index]; ++s)
           remaining_[s] += items_[change.index].bytes;
         break;
@@ -240,11 +254,12 @@ private:
   bool outOfWork_ = false;
   std::vector<uint64_t>
       lowest_; // by item: where it lies, or the lowest place that the placed ones leave it
-  std::vector<char> placed_;
+  std::vector<uint64_t> open_; // the same where it is still to be placed, else UINT64_MAX
   std::vector<uint32_t> rank_;      // by item, in its part
   std::vector<uint64_t> remaining_; // by section: bytes still to be placed
   std::vector<uint64_t> floor_;     // by section: where the first of them can begin
-  std::vector<uint64_t> touched_;
+  std::vector<uint64_t> touched_;   // by section: the last mark_ that changed something there
+  std::vector<char> leftFloor_;     // by section that was touched: an item that was at the floor
   std::vector<Items> membersOf_;
   std::vector<Change> trail_;
   Items changed_;
