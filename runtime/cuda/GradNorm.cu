@@ -10,26 +10,25 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Of kSquaresPerBlock elements from `begin` on; each thread has its share of the sum.
-template <typename T> __device__ double squaresOf(const T *x, long long begin, long long count) {
+/// Of kSquaresPerBlock elements from `begin` on; each thread has its share of the sum. `kWhole`: all of them
+/// are there, aligned to 16 bytes: only loads that nothing has to decide about are in flight together.
+template <bool kWhole, typename T> __device__ double squaresOf(const T *x, long long begin, long long count) {
   using C = Compute<T>;
   constexpr int kWide = kVector<T>;
-  const long long end = begin + kSquaresPerBlock < count ? begin + kSquaresPerBlock : count;
   // Lane l of each 16 bytes sums apart, whether they are loaded at once or not: alignment changes no bit.
   C sums[kWide] = {};
-  const bool wide = reinterpret_cast<uintptr_t>(x) % 16 == 0;
   constexpr int kRounds = int(kSquaresPerBlock / (kThreads * kWide)), kAhead = kRounds < 8 ? kRounds : 8; // loads in flight
   for (int round = 0; round < kRounds; round += kAhead) {
     Widest<T> several[kAhead];
 #pragma unroll
     for (int r = 0; r < kAhead; ++r) {
       const long long i = begin + ((round + r) * kThreads + threadIdx.x) * kWide;
-      if (wide && i + kWide <= end) {
+      if constexpr (kWhole) {
         const uint4 bits = __ldcs(reinterpret_cast<const uint4 *>(x + i));
         several[r] = reinterpret_cast<const Widest<T> &>(bits);
       } else {
         for (int l = 0; l < kWide; ++l)
-          several[r].at[l] = i + l < end ? x[i + l] : narrow<T>(C(0));
+          several[r].at[l] = i + l < count ? x[i + l] : narrow<T>(C(0));
       }
     }
 #pragma unroll
@@ -43,6 +42,11 @@ template <typename T> __device__ double squaresOf(const T *x, long long begin, l
   for (int l = 0; l < kWide; ++l)
     sum += double(sums[l]);
   return sum;
+}
+template <typename T> __device__ double squaresOf(const void *data, long long begin, long long count) {
+  const T *x = static_cast<const T *>(data);
+  const bool whole = begin + kSquaresPerBlock <= count && reinterpret_cast<uintptr_t>(x) % 16 == 0;
+  return whole ? squaresOf<true>(x, begin, count) : squaresOf<false>(x, begin, count);
 }
 
 /// Parts of kSquaresPerBlock elements that a block takes, one after the other.
@@ -62,16 +66,16 @@ __global__ void __launch_bounds__(kThreads) squareBlocks(SumSquaresWork w, doubl
     double sum;
     switch (a.values.type) {
     case ElementType::F64:
-      sum = squaresOf(static_cast<const double *>(a.values.data), begin, a.count);
+      sum = squaresOf<double>(a.values.data, begin, a.count);
       break;
     case ElementType::F16:
-      sum = squaresOf(static_cast<const __half *>(a.values.data), begin, a.count);
+      sum = squaresOf<__half>(a.values.data, begin, a.count);
       break;
     case ElementType::BF16:
-      sum = squaresOf(static_cast<const __nv_bfloat16 *>(a.values.data), begin, a.count);
+      sum = squaresOf<__nv_bfloat16>(a.values.data, begin, a.count);
       break;
     default:
-      sum = squaresOf(static_cast<const float *>(a.values.data), begin, a.count);
+      sum = squaresOf<float>(a.values.data, begin, a.count);
     }
     sum = blockJoin(sum, room[part % 2], Plus());
     if (threadIdx.x == 0)
@@ -137,9 +141,10 @@ __global__ void __launch_bounds__(kThreads) scaleOfLoss(LossScaleWork w) {
 
 cudaError_t enqueueSumSquares(const SumSquaresWork &w, void *scratch, cudaStream_t stream) {
   double *partial = static_cast<double *>(scratch);
-  const cudaError_t code = enqueue(squareBlocks, dim3(blocksFor(w.blocks, kRun)), kThreads, 0, stream, w,
-                                   partial);
-  return code == cudaSuccess ? enqueue(addPartials, dim3(w.count), kManyThreads, 0, stream, w, partial) : code;
+  const cudaError_t code =
+      enqueue(squareBlocks, dim3(blocksFor(w.blocks, kRun)), kThreads, 0, stream, w, partial);
+  return code == cudaSuccess ? enqueue(addPartials, dim3(w.count), kManyThreads, 0, stream, w, partial)
+                             : code;
 }
 
 cudaError_t enqueueGradScale(const GradScaleWork &w, cudaStream_t stream) {
