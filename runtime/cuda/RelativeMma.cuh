@@ -91,9 +91,17 @@ template <typename F> cudaError_t withType(const RelativeWork &w, F f) {
   return w.base.type == ElementType::BF16 ? f(__nv_bfloat16()) : f(__half());
 }
 
-/// Where one tile has all of a head: forward; of the gradient first the gradients of scores, and dv, then the rest.
-/// `partials`: gradPositionsScratch bytes.
-inline bool isOneTile(const RelativeWork &w) { return w.base.queries <= kSide && w.base.keys <= kSide; }
+/// Where one tile has all of a head (RelativeWgmma.cuh): forward; of the gradient first the gradients of scores, and
+/// dv, then the rest. `partials`: gradPositionsScratch bytes.
+inline bool isOneTile(const RelativeWork &w) {
+  const AttentionWork &a = w.base;
+  bool copies = a.queries <= kSide && a.keys <= kSide; // the device by itself, if each row has its place
+  for (const HeadsView &v : {a.q, a.k, a.v, a.out, a.dout, a.dq, a.dk})
+    copies = copies && (!v.data || (v.row > 0 && (v.head > 0 || a.heads == 1) && (v.batch > 0 || a.batch == 1)));
+  for (const PositionsView &v : {w.posKey, w.posQuery})
+    copies = copies && (!v.data || (v.row > 0 && (v.head > 0 || a.heads == 1)));
+  return copies;
+}
 cudaError_t prepareTile(const RelativeWork &);
 cudaError_t prepareTileScores(const RelativeWork &);
 cudaError_t prepareTileSums(const RelativeWork &);

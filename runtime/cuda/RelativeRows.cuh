@@ -14,8 +14,8 @@ template <typename T> struct RowParts {
     for (int side = 0; side < 2; ++side)
 #pragma unroll
       for (int c = 0; c < 2; ++c)
-        at[side][c] =
-            *reinterpret_cast<const Widest<T> *>(headRow<T>(out, b, h, rows[side]) + threadIdx.x % 4 * 16 + c * 8);
+        at[side][c] = *reinterpret_cast<const Widest<T> *>(headRow<T>(out, b, h, rows[side]) +
+                                                           threadIdx.x % 4 * 16 + c * 8);
   }
   /// The sums of dout out, of which `dout` has the tile and `row` is the lane's first.
   __device__ void deltas(float (&to)[2], const char *dout, int row) const {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of relative_attention by the tensor cores, in registers. A tile of 128 queries and 128 keys meets at 255
-// distances: the local row of query y and key x is y - x + 127. The product of 16 queries with the distances that
-// they meet is a band, each row of which begins one distance later than the row before; so is that of distances
-// with 16 keys, by columns. Lanes exchange what they hold, so that each has of both bands what belongs to its
-// scores.
+// Scores of relative_attention by the tensor cores, in registers. A tile of 128 queries and 128 keys meets at
+// 255 distances: the local row of query y and key x is y - x + 127. The product of 16 queries with the
+// distances that they meet is a band, each row of which begins one distance later than the row before; so is
+// that of distances with 16 keys, by columns. Lanes exchange what they hold, so that each has of both bands
+// what belongs to its scores.
 //
-// That takes one exchange for two numbers, since keys lie in shared memory with bits 0 and 3 of their row swapped:
-// lane l holds x[2 m + t][2 s + e] = query l / 4 + 8 s, key 16 m + 8 e + 2 (l % 4) + t of its warp's.
+// That takes one exchange for two numbers, since keys lie in shared memory with bits 0 and 3 of their row
+// swapped: lane l holds x[2 m + t][2 s + e] = query l / 4 + 8 s, key 16 m + 8 e + 2 (l % 4) + t of its
+// warp's.
 #pragma once
 
 #include "runtime/cuda/RelativeTiles.cuh"
 
 namespace shardc::cuda::relative {
 
-/// What the warps compute of a tile of scores: 16 queries from `own` and 64 keys from `half` on, a warpgroup 64
-/// queries.
+/// What the warps compute of a tile of scores: 16 queries from `own` and 64 keys from `half` on, a warpgroup
+/// 64 queries.
 struct Share {
   int warp, lane, own, half;
   __device__ Share()
@@ -41,7 +42,8 @@ __device__ inline void multiplyKeys(float (&x)[8][4], const Share &share, const 
                                     const char *k, const char *posQuery) {
   const int lane = share.lane, r = lane / 4, c = lane % 4;
   const RowAddress keys(k, share.half + lane % 8 + lane / 16 * 8, lane / 8 % 2);
-  // Keys 16 m and on meet 31 distances from here - 16 m on, in two blocks; the upper one is the lower of m - 1.
+  // Keys 16 m and on meet 31 distances from here - 16 m on, in two blocks; the upper one is the lower of m
+  // - 1.
   const RowAddress distances(posQuery, share.own - share.half + kSide - 16 + lane % 16, lane / 16);
   uint32_t block[4][4];
   if (kTerms) {
@@ -74,10 +76,12 @@ __device__ inline void multiplyKeys(float (&x)[8][4], const Share &share, const 
     if (kTerms) {
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
-        // Query row 8 s + r and key column 8 e + 2 c + t meet at row 8 (1 + s - e) + (7 + r - 2 c - t) of the 32.
+        // Query row 8 s + r and key column 8 e + 2 c + t meet at row 8 (1 + s - e) + (7 + r - 2 c - t) of
+        // the 32.
         const bool further = r + 2 * c + t < 7; // of the lane that it goes to, the latter is above 7
         const int from = (7 + r - 2 * c - t) % 8 * 4 + c;
-        const uint32_t one = packPair(lower[t][2], lower[t][1], T()), two = packPair(upper[t][0], lower[t][3], T()),
+        const uint32_t one = packPair(lower[t][2], lower[t][1], T()),
+                       two = packPair(upper[t][0], lower[t][3], T()),
                        three = packPair(upper[t][2], upper[t][1], T());
         addPair<T>(x[2 * m + t][0], x[2 * m + t][1], __shfl_sync(0xffffffffu, further ? two : one, from));
         addPair<T>(x[2 * m + t][2], x[2 * m + t][3], __shfl_sync(0xffffffffu, further ? three : two, from));
@@ -86,13 +90,26 @@ __device__ inline void multiplyKeys(float (&x)[8][4], const Share &share, const 
   }
 }
 
-/// x += q posKey^T.
+/// What a lane adds to its scores: words [m][2 s + t], rounded, of keys 16 m + 2 (l % 4) + t and 8 more of
+/// its query l / 4 + 8 s.
+using Terms = uint32_t[4][4];
+
+/// A warp's 16 rows of a tile from `first` on, as the left side of products.
+__device__ inline void loadRows(uint32_t (&rows)[4][4], const char *tile, int first) {
+  const RowAddress from(tile, first + threadIdx.x % 16, threadIdx.x % kWarp / 16);
+#pragma unroll
+  for (int d = 0; d < 4; ++d)
+    loadMatricesAt(rows[d], from.at[d]);
+}
+
+/// q posKey^T of the warp's queries, from `own` on, and 64 keys from `half` on.
 template <typename T>
-__device__ inline void addQueryTerms(float (&x)[8][4], const Share &share, const uint32_t (&rows)[4][4],
-                                     const char *posKey) {
-  const int lane = share.lane, r = lane / 4, c = lane % 4;
-  const RowAddress distances(posKey, share.own - share.half + 64 + lane % 8 + lane / 16 * 8, lane / 8 % 2);
-  // Query row 8 s + r and key column 16 m + 8 e + 2 c + t meet at column 8 (7 + s - 2 m - e) + (7 + r - 2 c - t).
+__device__ inline void makeQueryTerms(Terms &terms, int own, int half, const uint32_t (&rows)[4][4],
+                                      const char *posKey) {
+  const int lane = threadIdx.x % kWarp, r = lane / 4, c = lane % 4;
+  const RowAddress distances(posKey, own - half + 64 + lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  // Query row 8 s + r and key column 16 m + 8 e + 2 c + t meet at column 8 (7 + s - 2 m - e) + (7 + r - 2 c -
+  // t).
   uint32_t band[10][2];
 #pragma unroll
   for (int n = 8; n >= 0; n -= 2) {
@@ -121,29 +138,34 @@ __device__ inline void addQueryTerms(float (&x)[8][4], const Share &share, const
       for (int s = 0; s < 2; ++s) {
         const uint32_t first = further ? band[n + 2 + s][s] : band[n + 1 + s][s],
                        second = further ? band[n + 1 + s][s] : band[n + s][s];
-        addPair<T>(x[2 * m + t][2 * s], x[2 * m + t][2 * s + 1],
-                   __shfl_sync(0xffffffffu, __byte_perm(first, second, halves), from));
+        terms[m][2 * s + t] = __shfl_sync(0xffffffffu, __byte_perm(first, second, halves), from);
       }
     }
   }
 }
 
-/// Products and their terms, where `toKeys` and `toQueries` say that they are there. Of tiles in shared memory,
-/// posKey and posQuery of kDistances rows.
+/// Products and their terms, where `toKeys` and `toQueries` say that they are there. Of tiles in shared
+/// memory, posKey and posQuery of kDistances rows.
 template <typename T>
 __device__ inline void makeScores(float (&x)[8][4], const Share &share, const char *q, const char *k,
                                   const char *posKey, const char *posQuery, bool toKeys, bool toQueries) {
   uint32_t rows[4][4];
-  const RowAddress queries(q, share.own + share.lane % 16, share.lane / 16);
-#pragma unroll
-  for (int d = 0; d < 4; ++d)
-    loadMatricesAt(rows[d], queries.at[d]);
+  loadRows(rows, q, share.own);
   if (toQueries)
     multiplyKeys<T, true>(x, share, rows, k, posQuery);
   else
     multiplyKeys<T, false>(x, share, rows, k, posQuery);
-  if (toKeys)
-    addQueryTerms<T>(x, share, rows, posKey);
+  if (!toKeys)
+    return;
+  Terms terms;
+  makeQueryTerms<T>(terms, share.own, share.half, rows, posKey);
+#pragma unroll
+  for (int m = 0; m < 4; ++m)
+#pragma unroll
+    for (int t = 0; t < 2; ++t)
+#pragma unroll
+      for (int s = 0; s < 2; ++s)
+        addPair<T>(x[2 * m + t][2 * s], x[2 * m + t][2 * s + 1], terms[m][2 * s + t]);
 }
 
 /// A hidden product and its terms; times any scale that makes sense it is far below all others.
@@ -155,8 +177,8 @@ template <int N> __device__ inline float &scoreAt(float (&x)[N][4], int n, int e
   return x[n / 2 * 2 + e % 2][e / 2 * 2 + n % 2];
 }
 
-/// Products of hidden keys become kLowest, of keys from `left` (< 58) on -inf; `left` counts from the lane's first
-/// key on.
+/// Products of hidden keys become kLowest, of keys from `left` (< 58) on -inf; `left` counts from the lane's
+/// first key on.
 __device__ inline void hideScores(float (&x)[8][4], const WgMask<2> &mask, int left) {
   if (mask.hidesAny()) {
 #pragma unroll

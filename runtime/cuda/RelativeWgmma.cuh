@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of relative_attention share where one tile of 128 queries and 128 keys has all of a head: two
-// warpgroups work at a head of one batch, the other two at that of the next, so that one pair is busy while the other
-// waits. Each warpgroup has 64 queries, and goes over 64 keys at a time.
+// What the kernels of relative_attention share where one tile of 128 queries and 128 keys has all of a head:
+// two warpgroups work at a head of one batch, the other two at that of the next, so that one pair is busy
+// while the other waits. Each warpgroup has 64 queries, and goes over 64 keys at a time.
 //
-// As in RelativeScores.cuh queries and keys meet at 255 distances, and lanes exchange what they hold of the bands. Here
-// keys lie in order: a lane holds x[n][e] = query l / 4 + 8 (e / 2), key 8 n + 2 (l % 4) + e % 2 of its warp's.
+// As in RelativeScores.cuh queries and keys meet at 255 distances, and lanes exchange what they hold of the
+// bands. Here keys lie in order: a lane holds x[n][e] = query l / 4 + 8 (e / 2), key 8 n + 2 (l % 4) + e % 2
+// of its warp's.
 #pragma once
 
 #include "runtime/cuda/RelativeMma.cuh"
@@ -13,23 +14,22 @@ namespace shardc::cuda::relative {
 
 constexpr int kPair = 2 * kWarpgroup; ///< threads
 
-/// What a warp computes of a tile of scores: 16 queries from `own` and 64 keys from `half` on; a warpgroup 64 queries
-/// from `group` on.
+/// What a warp computes of a tile of scores: 16 queries from `own` and 64 keys from `half` on; a warpgroup 64
+/// queries from `group` on.
 struct Part {
   int own, group, half;
 };
 
-/// What lanes add to their scores: words [m][2 s + t], rounded, of keys 16 m + 2 (l % 4) + t and 8 more of the query of s.
-using Terms = uint32_t[4][4];
-
 /// x = a b^T of 64 rows with 8 N, which begin at `a` and `b`.
-template <typename T, int N> __device__ inline void beginRows(float (&x)[N][4], const char *a, const char *b) {
+template <typename T, int N>
+__device__ inline void beginRows(float (&x)[N][4], const char *a, const char *b) {
   const uint64_t left = matrixAt(a), right = matrixAt(b);
 #pragma unroll
   for (int d = 0; d < 4; ++d)
     multiply<T, false, false>(x, further(left, d * 32), further(right, d * 32), d > 0);
 }
-template <typename T, int N> __device__ inline void multiplyRows(float (&x)[N][4], const char *a, const char *b) {
+template <typename T, int N>
+__device__ inline void multiplyRows(float (&x)[N][4], const char *a, const char *b) {
   beginProducts();
   beginRows<T>(x, a, b);
   commitProducts();
@@ -41,18 +41,20 @@ template <typename T, int N> __device__ inline void multiplyRows(float (&x)[N][4
 template <typename T>
 __device__ inline void makeKeyTerms(Terms &terms, const Part &part, const char *k, const char *posQuery) {
   const int lane = threadIdx.x % kWarp, r = lane / 4, c = lane % 4;
-  // Of its 16 queries, a warp's keys 16 m and on meet 31 distances, in two blocks of 16; the upper one is the lower
-  // of m - 1. The warpgroup's lower blocks lie beside each other, from here - 16 m on.
+  // Of its 16 queries, a warp's keys 16 m and on meet 31 distances, in two blocks of 16; the upper one is the
+  // lower of m - 1. The warpgroup's lower blocks lie beside each other, from here - 16 m on.
   const char *keys = k + part.half * 128, *distances = posQuery + (part.group - part.half + kSide - 16) * 128;
   float highest[2][4], both[3][4][4], lowest[2][4]; // both: a lower one, and the upper one of the next keys
-  auto exchange = [&](int m, const float (&lower0)[4], const float (&lower1)[4], const float (&upper0)[4],
-                      const float (&upper1)[4]) {
+  auto exchange = [&](int m, const float(&lower0)[4], const float(&lower1)[4], const float(&upper0)[4],
+                      const float(&upper1)[4]) {
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
-      // Query row 8 s + r and key column 8 e + 2 c + t meet at row 8 (1 + s - e) + (7 + r - 2 c - t) of the 32.
+      // Query row 8 s + r and key column 8 e + 2 c + t meet at row 8 (1 + s - e) + (7 + r - 2 c - t) of
+      // the 32.
       const bool further = r + 2 * c + t < 7; // of the lane that it goes to, the latter is above 7
       const int from = (7 + r - 2 * c - t) % 8 * 4 + c;
-      const uint32_t one = packPair(lower0[2 + t], lower1[t], T()), two = packPair(upper0[t], lower1[2 + t], T()),
+      const uint32_t one = packPair(lower0[2 + t], lower1[t], T()),
+                     two = packPair(upper0[t], lower1[2 + t], T()),
                      three = packPair(upper0[2 + t], upper1[t], T());
       terms[m][t] = __shfl_sync(0xffffffffu, further ? two : one, from);
       terms[m][2 + t] = __shfl_sync(0xffffffffu, further ? three : two, from);
@@ -83,84 +85,34 @@ __device__ inline void makeKeyTerms(Terms &terms, const Part &part, const char *
   exchange(3, lowest[0], lowest[1], both[2][2], both[2][3]);
 }
 
-/// q posKey^T.
-template <typename T>
-__device__ inline void makeQueryTerms(Terms &terms, const Part &part, const char *q, const char *posKey) {
-  const int lane = threadIdx.x % kWarp, r = lane / 4, c = lane % 4;
-  uint32_t rows[4][4];
-  const RowAddress queries(q, part.own + lane % 16, lane / 16);
-#pragma unroll
-  for (int d = 0; d < 4; ++d)
-    loadMatricesAt(rows[d], queries.at[d]);
-  const RowAddress distances(posKey, part.own - part.half + 64 + lane % 8 + lane / 16 * 8, lane / 8 % 2);
-  // Query row 8 s + r and key column 16 m + 8 e + 2 c + t meet at column 8 (7 + s - 2 m - e) + (7 + r - 2 c - t).
-  uint32_t band[10][2];
-#pragma unroll
-  for (int n = 8; n >= 0; n -= 2) {
-    float two[2][4] = {};
-#pragma unroll
-    for (int d = 0; d < 4; ++d) {
-      uint32_t right[4];
-      loadMatricesAt(right, distances.at[d] + n * 8 * 128);
-      multiplyAdd(two[0], rows[d], right[0], right[1], T());
-      multiplyAdd(two[1], rows[d], right[2], right[3], T());
-    }
-#pragma unroll
-    for (int s = 0; s < 2; ++s) {
-      band[n][s] = packPair(two[0][2 * s], two[0][2 * s + 1], T());
-      band[n + 1][s] = packPair(two[1][2 * s], two[1][2 * s + 1], T());
-    }
-    if (n == 8)
-      continue;
-    const int m = (6 - n) / 2;
-#pragma unroll
-    for (int t = 0; t < 2; ++t) {
-      const int pair = (7 + r - t) / 2, from = r * 4 + (pair - c) % 4;
-      const bool further = pair - c > 3; // of the lane that it goes to, the column's second part is above 7
-      const uint32_t halves = (r + t) % 2 ? 0x5410 : 0x7632;
-#pragma unroll
-      for (int s = 0; s < 2; ++s) {
-        const uint32_t first = further ? band[n + 2 + s][s] : band[n + 1 + s][s],
-                       second = further ? band[n + 1 + s][s] : band[n + s][s];
-        terms[m][2 * s + t] = __shfl_sync(0xffffffffu, __byte_perm(first, second, halves), from);
-      }
-    }
-  }
-}
-
-__device__ inline float2 unpackTerms(uint32_t pair, __nv_bfloat16) {
-  return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
-}
-__device__ inline float2 unpackTerms(uint32_t pair, __half) {
-  return __half22float2(*reinterpret_cast<const __half2 *>(&pair));
-}
 template <typename T> __device__ inline void addTerms(float (&x)[8][4], const Terms &terms) {
 #pragma unroll
   for (int m = 0; m < 4; ++m)
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const float2 both = unpackTerms(terms[m][e], T());
-      x[2 * m][e] += both.x, x[2 * m + 1][e] += both.y;
-    }
+    for (int e = 0; e < 4; ++e)
+      addPair<T>(x[2 * m][e], x[2 * m + 1][e], terms[m][e]);
 }
 
-/// Products of tiles in shared memory and their terms, where the positions are there: posKey and posQuery have
-/// kDistances rows. The warpgroup calls.
+/// Products of tiles in shared memory and their terms, where the positions are there: posKey and posQuery
+/// have kDistances rows. The warpgroup calls.
 template <typename T>
 __device__ inline void makeProducts(float (&x)[8][4], const Part &part, const char *q, const char *k,
                                     const char *posKey, const char *posQuery, bool toKeys, bool toQueries) {
   Terms ofKeys = {}, ofQueries = {};
   if (toQueries)
     makeKeyTerms<T>(ofKeys, part, k, posQuery);
-  if (toKeys)
-    makeQueryTerms<T>(ofQueries, part, q, posKey);
+  if (toKeys) {
+    uint32_t rows[4][4];
+    loadRows(rows, q, part.own);
+    makeQueryTerms<T>(ofQueries, part.own, part.half, rows, posKey);
+  }
   multiplyRows<T>(x, q + part.group * 128, k + part.half * 128);
   addTerms<T>(x, ofKeys);
   addTerms<T>(x, ofQueries);
 }
 
-/// Products of hidden keys become kLowest, of keys from `left` (< 58) on -inf; `left` counts from the lane's first key
-/// on.
+/// Products of hidden keys become kLowest, of keys from `left` (< 58) on -inf; `left` counts from the lane's
+/// first key on.
 __device__ inline void hideProducts(float (&x)[8][4], const WgMask<2> &mask, int left) {
   if (mask.hidesAny()) {
 #pragma unroll

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// relative_attention of 16-bit heads of 64 elements by warpgroups where one tile has all of a head (RelativeWgmma.cuh):
-// a block for a head and some batches.
+// relative_attention of 16-bit heads of 64 elements by warpgroups where one tile has all of a head
+// (RelativeWgmma.cuh): a block for a head and some batches.
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/RelativeWgmma.cuh"
 
 namespace shardc::cuda::relative {
 namespace {
 
-/// Of 16 rows of a warp: rows l / 4 and 8 more. Scores are products, still to be multiplied by `factor` = scale log2(e).
+/// Of 16 rows of a warp: rows l / 4 and 8 more. Scores are products, still to be multiplied by `factor` =
+/// scale log2(e).
 struct Softmax {
   float top[2], sum[2];
 
@@ -40,7 +41,8 @@ struct Softmax {
 
 /// x += weights v for 64 keys, or x = it.
 template <typename T>
-__device__ inline void multiplyValues(float (&x)[8][4], const uint32_t (&weights)[4][4], uint64_t v, bool adds) {
+__device__ inline void multiplyValues(float (&x)[8][4], const uint32_t (&weights)[4][4], uint64_t v,
+                                      bool adds) {
   beginProducts();
 #pragma unroll
   for (int m = 0; m < 4; ++m)
@@ -106,10 +108,11 @@ __global__ void __launch_bounds__(kThreads, 1)
       mask.begin(w, b, h, half);
       mask.beginRows(w, b, h, queries, half);
       float p[8][4];
-      makeProducts<T>(p, {own, own / 64 * 64, half}, q, k, posKey, posQuery, work.posKey.data, work.posQuery.data);
+      makeProducts<T>(p, {own, own / 64 * 64, half}, q, k, posKey, posQuery, work.posKey.data,
+                      work.posQuery.data);
       if (half) {
         if (leads)
-          waitForStores(); // the place of the result is free
+          waitForStores();     // the place of the result is free
         meet(1 + pair, kPair); // q and k are used up
         if (leads && goesOn)
           beginScores(b + 2);
@@ -187,8 +190,8 @@ cudaError_t enqueueTile(const RelativeWork &w, cudaStream_t stream) {
     return code;
   const int chunks = chunksFor(w.base, w.base.queries);
   return withDrops(w.base, [&](auto type, auto drops) {
-    return enqueue(attendTile<decltype(type), decltype(drops)::value>, dim3(w.base.heads * chunks), kThreads, kBytes,
-                   stream, w, maps, positions, chunks);
+    return enqueue(attendTile<decltype(type), decltype(drops)::value>, dim3(w.base.heads * chunks), kThreads,
+                   kBytes, stream, w, maps, positions, chunks);
   });
 }
 

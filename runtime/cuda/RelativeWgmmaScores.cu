@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first part of the gradient of relative_attention by warpgroups where one tile has all of a head
-// (RelativeWgmma.cuh): the gradients of the scores, which stay in scratch memory, and dv. A block for a head and some
-// batches.
+// (RelativeWgmma.cuh): the gradients of the scores, which stay in scratch memory, and dv. A block for a head
+// and some batches.
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/RelativeRows.cuh"
 #include "runtime/cuda/RelativeWgmma.cuh"
@@ -16,20 +16,21 @@ constexpr int kWeightsAt = 4 * kWgTile, kEach = kWeightsAt + kWgTile, kPosKeyAt 
 static_assert(kBytes <= kMostAttentionShared);
 
 struct OperandMaps {
-  CUtensorMap q, k, v, dout;
+  CUtensorMap q, k, v, dout, scores; ///< scores: 64 queries at a time
 };
 
 template <typename T, bool kDrops>
 __global__ void __launch_bounds__(kThreads, 1)
     gradTile(const __grid_constant__ RelativeWork work, const __grid_constant__ OperandMaps maps,
-             const __grid_constant__ PositionMaps positions, GradientScores to, int chunks) {
+             const __grid_constant__ PositionMaps positions, int chunks) {
   const AttentionWork &w = work.base;
   const WgWork block(w, chunks);
   const int h = block.head, group = warpgroup(), pair = group / 2, lane = threadIdx.x % kWarp,
             side64 = group % 2, // of the queries, and of the elements of dv
       own = threadIdx.x / kWarp % 8 * 16, row = own + lane / 4;
   char *shared = alignedShared(), *posKey = shared + kPosKeyAt, *posQuery = shared + kPosQueryAt;
-  char *q = shared + pair * kEach, *k = q + kWgTile, *v = k + kWgTile, *dout = v + kWgTile, *weights = dout + kWgTile;
+  char *q = shared + pair * kEach, *k = q + kWgTile, *v = k + kWgTile, *dout = v + kWgTile,
+       *weights = dout + kWgTile;
   uint64_t *positionsArrived = reinterpret_cast<uint64_t *>(shared + kBarriersAt),
            *scoresArrived = positionsArrived + 1 + pair, *outsArrived = positionsArrived + 3 + pair;
   const float factor = float(w.scale) * kLog2E;
@@ -78,7 +79,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       mask.begin(w, b, h, half);
       mask.beginRows(w, b, h, rows, half);
       float p[8][4], ds[8][4];
-      makeProducts<T>(p, {own, side64 * 64, half}, q, k, posKey, posQuery, work.posKey.data, work.posQuery.data);
+      makeProducts<T>(p, {own, side64 * 64, half}, q, k, posKey, posQuery, work.posKey.data,
+                      work.posQuery.data);
       beginProducts();
       beginRows<T>(ds, dout + side64 * kHalfTile, v + half * 128);
       commitProducts();
@@ -122,18 +124,27 @@ __global__ void __launch_bounds__(kThreads, 1)
       for (int i = 0; i < 8; ++i)
         multiply<T, true, true>(dv, further(transposed, i * 2048), further(others, i * 2048), i > 0);
       commitProducts();
-      if (half && leads && goesOn)
-        beginScores(b + 2);
-      const float one[2] = {1, 1};
-      storeWide(to.row<T>(w, b, h, own) + half, to.pitch, w.queries - own, gradient, one, to.pitch - half);
+      char *place = (side64 ? v : k) + half * 128; // which nobody wants any more
+      keepTile<T>(place, gradient);
+      showToProducts();
+      meet(3 + group, kWarpgroup);
+      if (threadIdx.x % kWarpgroup == 0) {
+        storeTile(maps.scores, place, side64 * 64, h, b, half);
+        commitStores();
+      }
       waitForProducts<0>();
       pinned(dv);
       const int key = half + threadIdx.x / kWarp % 4 * 16;
+      const float one[2] = {1, 1};
       storeWide(headRow<T>(w.dv, b, h, key) + side64 * 32, w.dv.row, w.keys - key, dv, one);
     }
-    meet(1 + pair, kPair); // dout is used up, and the weights
-    if (leads && goesOn)
+    if (threadIdx.x % kWarpgroup == 0)
+      waitForStores();
+    meet(1 + pair, kPair); // all is used up
+    if (leads && goesOn) {
+      beginScores(b + 2);
       beginOuts(b + 2);
+    }
   }
 }
 
@@ -156,14 +167,17 @@ cudaError_t enqueueTileScores(const RelativeWork &w, const GradientScores &to, c
     code = describeRows(maps.v, a, a.v, a.keys, kWgRows);
   if (code == cudaSuccess)
     code = describeRows(maps.dout, a, a.dout, a.queries, kWgRows);
+  const long long pitch = to.pitch, head = pitch * a.queries;
+  if (code == cudaSuccess)
+    code = describeRows(maps.scores, a, {to.data, head * a.heads, pitch, head}, a.queries, 64, to.pitch);
   if (code == cudaSuccess)
     code = describe(positions, w);
   if (code != cudaSuccess)
     return code;
   const int chunks = chunksFor(a, a.keys);
   return withDrops(a, [&](auto type, auto drops) {
-    return enqueue(gradTile<decltype(type), decltype(drops)::value>, dim3(a.heads * chunks), kThreads, kBytes, stream,
-                   w, maps, positions, to, chunks);
+    return enqueue(gradTile<decltype(type), decltype(drops)::value>, dim3(a.heads * chunks), kThreads, kBytes,
+                   stream, w, maps, positions, chunks);
   });
 }
 

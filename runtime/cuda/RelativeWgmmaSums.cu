@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rest of the gradient of relative_attention by warpgroups where one tile has all of a head: dq, dk and what the
-// batches of a block add to dpos_key and dpos_query, from the gradients of the scores. A block for a head and a part of
-// the batch.
+// The rest of the gradient of relative_attention by warpgroups where one tile has all of a head: dq, dk and
+// what the batches of a block add to dpos_key and dpos_query, from the gradients of the scores. A block for a
+// head and a part of the batch.
 #include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/RelativeBand.cuh"
 #include "runtime/cuda/RelativeMma.cuh"
@@ -19,7 +19,8 @@ struct TileMaps {
   CUtensorMap q, k, dq, dk, scores;
 };
 
-/// A warpgroup has 64 distances of both sums; and 64 rows of dq (kQueries: warpgroups 0 and 3) or of dk (1 and 2).
+/// A warpgroup has 64 distances of both sums; and 64 rows of dq (kQueries: warpgroups 0 and 3) or of dk (1
+/// and 2).
 template <typename T, bool kQueries>
 __device__ inline void walkBatches(const RelativeWork &work, const TileMaps &maps, float *partials) {
   const AttentionWork &w = work.base;
@@ -29,7 +30,8 @@ __device__ inline void walkBatches(const RelativeWork &work, const TileMaps &map
   const int group = warpgroup(), half = group / 2;
   const bool toKeys = work.posKey.data, toQueries = work.posQuery.data, leads = threadIdx.x == 0;
   char *shared = alignedShared(), *gradients = shared + kScoresAt, *band = shared + kBandAt;
-  uint64_t *rowsArrived = reinterpret_cast<uint64_t *>(shared + kBarriersAt), *scoresArrived = rowsArrived + 1;
+  uint64_t *rowsArrived = reinterpret_cast<uint64_t *>(shared + kBarriersAt),
+           *scoresArrived = rowsArrived + 1;
   auto beginRows = [&](int b) { // one thread, as the next
     char *to = shared + (b - begin) % 2 * kStage;
     expectBytes(rowsArrived, kStage);
@@ -121,7 +123,8 @@ __device__ inline void walkBatches(const RelativeWork &work, const TileMaps &map
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
-    sumTile(const __grid_constant__ RelativeWork work, const __grid_constant__ TileMaps maps, float *partials) {
+    sumTile(const __grid_constant__ RelativeWork work, const __grid_constant__ TileMaps maps,
+            float *partials) {
   const int group = warpgroup();
   if (group == 0 || group == 3)
     walkBatches<T, true>(work, maps, partials);
@@ -135,7 +138,8 @@ cudaError_t prepareTileSums(const RelativeWork &w) {
   return withType(w, [](auto type) { return allowShared(sumTile<decltype(type)>); });
 }
 
-cudaError_t enqueueTileSums(const RelativeWork &w, const GradientScores &scores, float *partials, cudaStream_t stream) {
+cudaError_t enqueueTileSums(const RelativeWork &w, const GradientScores &scores, float *partials,
+                            cudaStream_t stream) {
   const AttentionWork &a = w.base;
   TileMaps maps;
   cudaError_t code = describeRows(maps.q, a, a.q, a.queries, kWgRows);
@@ -147,7 +151,8 @@ cudaError_t enqueueTileSums(const RelativeWork &w, const GradientScores &scores,
     code = describeRows(maps.dk, a, a.dk, a.keys, kWgRows);
   const long long row = scores.pitch, head = row * a.queries;
   if (code == cudaSuccess)
-    code = describeRows(maps.scores, a, {scores.data, head * a.heads, row, head}, a.queries, kWgRows, scores.pitch);
+    code = describeRows(maps.scores, a, {scores.data, head * a.heads, row, head}, a.queries, kWgRows,
+                        scores.pitch);
   if (code != cudaSuccess)
     return code;
   const dim3 grid(a.heads * partsOf(a).parts);

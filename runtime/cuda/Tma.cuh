@@ -63,9 +63,9 @@ __device__ inline void loadTile(void *to, const CUtensorMap &map, int row, int h
                : "memory");
 }
 /// Behind showToProducts and a barrier. Stores of a thread are one group with commitStores.
-__device__ inline void storeTile(const CUtensorMap &map, const void *from, int row, int h, int b) {
+__device__ inline void storeTile(const CUtensorMap &map, const void *from, int row, int h, int b, int column = 0) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
-               "r"(sharedAddress(from)), "r"(0), "r"(row), "r"(h), "r"(b)
+               "r"(sharedAddress(from)), "r"(column), "r"(row), "r"(h), "r"(b)
                : "memory");
 }
 __device__ inline void commitStores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }

@@ -41,13 +41,6 @@ template <int N> __device__ inline void pinned(float (&x)[N][4]) {
     for (int e = 0; e < 4; ++e)
       asm volatile("" : "+f"(x[n][e])::"memory");
 }
-/// A copy of what products have left in x, which leaves the registers of x alone: else the compiler lets each product
-/// wait for the one before.
-__device__ inline float copyOf(float x) {
-  float y;
-  asm volatile("mov.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 /// What the thread wrote to shared memory (its own copies included, once they are done) becomes visible to products
 /// behind the next barrier.
 __device__ inline void showToProducts() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }

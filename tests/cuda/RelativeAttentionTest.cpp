@@ -26,6 +26,7 @@ const RelativeCase kCases[] = {
     {"RowMask", 2, 70, 70, 2, 64, true, true, {2, 1, 70, 70}},
     {"Dropped", 2, 66, 68, 2, 64, true, true, {}, 0.3},
     {"DroppedOddKeys", 1, 66, 67, 2, 64, true, true, {}, 0.3},
+    {"ManyBatches", 10, 34, 40, 66, 64, true, true, {10, 1, 1, 40}, 0.1},
     {"ManyTiles", 2, 300, 300, 1, 64, true, true, {2, 1, 1, 300}, 0.1},
     {"ManyQueries", 1, 390, 90, 1, 64},
     {"ManyKeys", 1, 90, 390, 1, 64},
