@@ -116,7 +116,8 @@ unsigned CudaExecutor::compileKernels() {
 llvm::Error CudaExecutor::bindPrograms() {
   const unsigned compiled = compileKernels();
   progress(llvm::Twine(compiled) + " kernels compiled, others were on the disk");
-  Tuner tuner(deviceOptions_.tuning, *device_, options_.communicator, memory_->largestOfDevice());
+  Tuner tuner(deviceOptions_.tuning, *device_, options_.communicator, memory_->largestOfDevice(),
+              counters_.get());
   device_->tuneBy(&tuner);
   programs_.reserve(plan_.programs_size());
   for (const plan::Program &program : plan_.programs())
@@ -125,6 +126,8 @@ llvm::Error CudaExecutor::bindPrograms() {
   device_->tuneBy(nullptr);
   progress("commands bound");
   if (llvm::Error e = tuner.settle())
+    return e;
+  if (llvm::Error e = counters_->allocate())
     return e;
   progress(llvm::Twine(tuner.timed()) + " products timed, others were in the tuning file");
   return tuner.hasScribbled() ? memory_->clear() : llvm::Error::success();

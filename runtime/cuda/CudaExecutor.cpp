@@ -40,6 +40,7 @@ CudaExecutor::~CudaExecutor() {
   new auto(std::move(finished_));
   new auto(std::move(stamp_));
   new auto(std::move(fault_));
+  (void)counters_.release();
   if (memory_)
     new Memory(std::move(*memory_));
   (void)communicator_.release();
@@ -294,7 +295,12 @@ llvm::Error CudaExecutor::begin(Program &program) {
   // The first run is no graph: the driver loads kernels, and communicators find their ways, when they are used first.
   const bool asGraph = program.hasRun && deviceOptions_.graphs && (!communicator() || communicator()->capturable());
   if (asGraph && !program.graph)
-    if (llvm::Error e = program.graph.capture(first(), [&] { return enqueue(program, /*captured=*/true); }))
+    if (llvm::Error e = program.graph.capture(
+            first(), [&] { return enqueue(program, /*captured=*/true); }, counters_->all()))
+      return e;
+  if (asGraph && !counters_->all().empty())
+    if (llvm::Error e = check(cudaMemsetAsync(counters_->all().data(), 0, counters_->all().size(), first()),
+                              "cudaMemsetAsync"))
       return e;
   if (llvm::Error e = asGraph ? program.graph.launch(first()) : enqueue(program, /*captured=*/false))
     return e;

@@ -4,6 +4,7 @@
 
 #include "ir/plan/Scalars.h"
 #include "runtime/cuda/Communicator.h"
+#include "runtime/cuda/Counters.h"
 #include "runtime/cuda/Event.h"
 #include "runtime/cuda/Executor.h"
 #include "runtime/cuda/Graph.h"
@@ -96,6 +97,7 @@ private:
   std::unique_ptr<Device> device_;
   std::unique_ptr<DeviceCommunicator> communicator_;
   std::optional<Memory> memory_;
+  std::unique_ptr<Counters> counters_ = std::make_unique<Counters>(); ///< of all programs' products
   double scalars_[kNumScalars] = {};
   Staging scalarsStaging_;              ///< scalars_ of each program that is begun
   std::map<uint32_t, Staging> staging_; ///< of inputs, by buffer

@@ -163,6 +163,15 @@ bool LtProduct::takes(const cublasLtMatmulAlgo_t &algorithm) const {
          (scheme == CUBLASLT_REDUCTION_SCHEME_NONE || scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
+llvm::Expected<int64_t> LtProduct::workspaceBytes() const {
+  cublasLtMatmulHeuristicResult_t answer = {};
+  if (auto error = check(
+          cublasLtMatmulAlgoCheck(blas_, product_, first_, second_, result_, result_, &algorithm_, &answer),
+          "cublasLtMatmulAlgoCheck"))
+    return error;
+  return int64_t(answer.workspaceSize);
+}
+
 llvm::Expected<LtProduct> LtProduct::of(const Problem &problem, const void *bias, Device &device,
                                         llvm::StringRef place) {
   LtProduct made;
@@ -194,7 +203,7 @@ LtProduct::~LtProduct() {
     cublasLtMatmulDescDestroy(product_);
 }
 
-llvm::Error LtProduct::run(const Operands &o, void *workspace, cudaStream_t stream) const {
+llvm::Error LtProduct::run(const Operands &o, void *workspace, cudaStream_t stream, int64_t bytes) const {
   const bool wide = problem_.in == DType::F64;
   const float one = 1, beta = problem_.addsC ? 1 : 0;
   const double wideOne = 1, wideBeta = beta;
@@ -202,8 +211,9 @@ llvm::Error LtProduct::run(const Operands &o, void *workspace, cudaStream_t stre
              *betaAt = wide ? static_cast<const void *>(&wideBeta) : &beta;
   if (hidesFactors())
     alphaAt = betaAt = one_;
-  return check(cublasLtMatmul(blas_, product_, alphaAt, o.b, first_, o.a, second_, betaAt, problem_.addsC ? o.c : o.d,
-                              result_, o.d, result_, &algorithm_, workspace, kProductWorkspace, stream),
+  return check(cublasLtMatmul(blas_, product_, alphaAt, o.b, first_, o.a, second_, betaAt,
+                              problem_.addsC ? o.c : o.d, result_, o.d, result_, &algorithm_, workspace,
+                              size_t(bytes), stream),
                "cublasLtMatmul");
 }
 

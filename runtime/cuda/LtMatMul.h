@@ -42,14 +42,17 @@ public:
   LtProduct(LtProduct &&other);
   ~LtProduct();
 
-  /// Requires: kProductWorkspace bytes of workspace, 256-byte aligned.
-  llvm::Error run(const Operands &operands, void *workspace, cudaStream_t stream) const;
+  /// Requires: as many bytes of workspace, 256-byte aligned, that are enough for the algorithm.
+  llvm::Error run(const Operands &operands, void *workspace, cudaStream_t stream,
+                  int64_t bytes = kProductWorkspace) const;
 
   const Problem &problem() const { return problem_; }
   /// At most `most` deterministic ones that the workspace is enough for, the most promising first: never none.
   llvm::Expected<std::vector<cublasLtMatmulAlgo_t>> algorithms(int most) const;
   /// Can that run this problem in the workspace? It may be any bytes.
   bool takes(const cublasLtMatmulAlgo_t &algorithm) const;
+  /// Bytes of workspace that it uses as it is now.
+  llvm::Expected<int64_t> workspaceBytes() const;
   /// Requires: takes(algorithm).
   void use(const cublasLtMatmulAlgo_t &algorithm) { algorithm_ = algorithm; }
 

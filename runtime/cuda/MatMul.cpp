@@ -8,6 +8,7 @@
 #include "runtime/cuda/Tuner.h"
 #include "runtime/host/Strided.h"
 #include <numeric>
+#include <optional>
 
 namespace shardc::cuda {
 namespace {
@@ -34,15 +35,26 @@ public:
   MatMul(LtProduct product, std::vector<Operands> parts, const Beside &beside, KernelScratch workspace,
          Tuner *tuner)
       : product_(std::move(product)), parts_(std::move(parts)), beside_(beside), workspace_(workspace) {
-    if (tuner)
-      tuner->add(product_, parts_.front(), workspace_);
+    if (!tuner)
+      return;
+    tuner->add(product_, parts_.front(), workspace_);
+    if (parts_.size() == 1 && (counters_ = tuner->counters()))
+      number_ = counters_->add();
   }
 
   llvm::Error launch(cudaStream_t stream) override {
     if (llvm::Error error = beside_.launchBefore(stream))
       return error;
+    void *own = counters_ ? counters_->at(number_) : nullptr;
+    if (own && !fits_) {
+      auto bytes = product_.workspaceBytes();
+      if (!bytes)
+        return bytes.takeError();
+      fits_ = *bytes <= Counters::kBytes;
+    }
     for (const Operands &part : parts_)
-      if (llvm::Error error = product_.run(part, workspace_.data(), stream))
+      if (llvm::Error error = own && *fits_ ? product_.run(part, own, stream, Counters::kBytes)
+                                            : product_.run(part, workspace_.data(), stream))
         return error;
     return beside_.launchAfter(stream);
   }
@@ -52,6 +64,9 @@ private:
   std::vector<Operands> parts_;
   Beside beside_;
   KernelScratch workspace_;
+  Counters *counters_ = nullptr;
+  size_t number_ = 0;
+  std::optional<bool> fits_; ///< the workspace in its counters; known when it runs, with the algorithm
 };
 
 /// An empty sum: y = act(bias + c).

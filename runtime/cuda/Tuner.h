@@ -2,6 +2,7 @@
 // Times the algorithms of products, and lets each product use the fastest.
 #pragma once
 
+#include "runtime/cuda/Counters.h"
 #include "runtime/cuda/Kernel.h"
 #include "runtime/cuda/LtMatMul.h"
 #include "runtime/cuda/TuningFile.h"
@@ -18,9 +19,13 @@ class Tuner {
 public:
   /// `path`: the tuning file, "": none, and the library's first answers; `communicator`: null for one rank; `arena`: memory
   /// that products may lie in.
-  Tuner(std::string path, Device &device, Communicator *communicator, llvm::MutableArrayRef<char> arena = {})
-      : path_(std::move(path)), device_(device), communicator_(communicator), arena_(arena) {}
+  Tuner(std::string path, Device &device, Communicator *communicator, llvm::MutableArrayRef<char> arena = {},
+        Counters *counters = nullptr)
+      : path_(std::move(path)), device_(device), communicator_(communicator), arena_(arena),
+        counters_(counters) {}
 
+  /// What products have for themselves. Null: they share the workspace.
+  Counters *counters() const { return counters_; }
   /// The product stays where it is until `settle`. Small ones are left with the library's first answer. The workspace holds kProductWorkspace bytes.
   void add(LtProduct &product, const Operands &operands, KernelScratch workspace);
   /// All ranks call it, after the same plan. The arena, and what the products read and write, hold anything afterwards. Errors: of the
@@ -47,6 +52,7 @@ private:
   Device &device_;
   Communicator *communicator_;
   llvm::MutableArrayRef<char> arena_;
+  Counters *counters_;
   std::vector<Open> products_;
   unsigned timed_ = 0;
 };
