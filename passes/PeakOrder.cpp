@@ -14,8 +14,8 @@ namespace {
 /// Limits are tried in steps of one part in so many of the peak, until so many in a row have not helped; then
 /// halves of a step.
 constexpr unsigned kParts = 32, kPatience = 3, kHalves = 4;
-/// So often limits are tried, half of the times with collectives.
-constexpr unsigned kTurns = 4;
+/// So often limits are tried, every second time with collectives, while one of two in a row helps.
+constexpr unsigned kTurns = 6;
 /// An order must not take longer if the link is so many times slower than predicted, either.
 constexpr double kSlowLink = 2;
 
@@ -45,18 +45,19 @@ private:
 
   /// From the best order so far, beginning with or without collectives.
   Order follow(bool collectives) {
-    for (unsigned turn = 0; turn < kTurns; ++turn, collectives = !collectives)
-      tryLimits(collectives);
+    for (unsigned turn = 0, failed = 0; turn < kTurns && failed < 2; ++turn, collectives = !collectives)
+      failed = tryLimits(collectives) ? 0 : failed + 1;
     return std::move(best_);
   }
 
-  void tryLimits(bool collectives) {
+  /// From the best order so far. Is there a better one now?
+  bool tryLimits(bool collectives) {
     const Order given = best_;
     LimitedOrder limited(graph_, given, live_);
-    peak_ = limited.givenPeak();
+    const uint64_t givenPeak = peak_ = limited.givenPeak();
     hasCollectives_ = limited.hasCollectives();
     if (collectives && !hasCollectives_)
-      return;
+      return false;
     auto helps = [&](uint64_t limit) {
       const uint64_t before = peak_, reached = limited.schedule(limit, collectives);
       if (reached < peak_ && !consider(limited.made(), reached))
@@ -75,6 +76,7 @@ private:
       if (!helps(limit))
         low = limit;
     }
+    return peak_ < givenPeak;
   }
 
   /// Gathers and reductions where they are best for what computes.

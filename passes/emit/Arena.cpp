@@ -82,10 +82,13 @@ void packSpace(plan::Plan &plan, uint64_t capacity) {
   const uint64_t persistent = persistentBytes(plan), bound = findPeak(plan, 0).bytes;
   PackLimits limits;
   limits.slack = tightBytes(bound) - bound;
+  if (capacity && capacity < bound) // only what is said of it
+    limits.work /= 8;
   PackResult packed = pack(arena.items, kAlignment, limits);
   // What is good enough for a plan may be too much for its budget.
   if (capacity >= bound && persistent + packed.height > capacity) {
     limits.capacity = capacity - persistent;
+    limits.work /= 2;
     if (PackResult tighter = pack(arena.items, kAlignment, limits); tighter.height < packed.height)
       packed = std::move(tighter);
   }

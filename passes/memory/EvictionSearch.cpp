@@ -28,14 +28,23 @@ struct Edge {
   bool operator<(const Edge &other) const { return at != other.at ? at < other.at : item < other.item; }
 };
 
-/// In order. What it lists lives together with one item.
-using Edges = std::vector<Edge>;
+using Edges = std::vector<Edge>; ///< in order
+
+/// Those that live together with one item, in order: the first so many of a vector that never changes its size.
+struct Beside {
+  explicit Beside(size_t most) : edges(most) {}
+  const Edge *begin() const { return edges.data(); }
+  const Edge *end() const { return edges.data() + count; }
+
+  Edges edges;
+  size_t count = 0;
+};
 
 class Search {
 public:
   Search(ArrayRef<PackItem> items, ArrayRef<uint64_t> offsets, uint64_t capacity, unsigned attempt)
       : items_(items), sections_(items), capacity_(capacity), offsets_(offsets), staysUntil_(items.size()),
-        random_(attempt + 1) {
+        besideBegins_(items.size()), besideEnds_(items.size()), random_(attempt + 1) {
     setWeights(attempt);
     for (uint32_t i = 0; i < items.size(); ++i) {
       const uint64_t end = offsets[i] + items[i].bytes;
@@ -113,15 +122,13 @@ private:
     return weights_[edge.item] + (staysUntil_[edge.item] >= steps_ ? kStays : 0);
   }
 
-  void collect(const Edges &from, uint32_t item, Edges &beside) {
+  void collect(const Edges &from, uint32_t item, Beside &beside) {
     const uint32_t first = sections_.begin[item], last = sections_.end[item];
-    beside.resize(from.size());
-    size_t n = 0;
+    beside.count = 0;
     for (const Edge &edge : from) { // no branch: half of the time it would be mispredicted
-      beside[n] = edge;
-      n += (edge.first < last) & (first < edge.last);
+      beside.edges[beside.count] = edge;
+      beside.count += (edge.first < last) & (first < edge.last);
     }
-    beside.resize(n);
     work_ += kItemWork * from.size();
   }
 
@@ -142,8 +149,8 @@ private:
       }
     };
     // In the way of [offset, offset + bytes) is what begins below its end, but does not end by its begin.
-    const Edge *begin = besideBegins_.data(), *lastBegin = begin + besideBegins_.size();
-    const Edge *end = besideEnds_.data(), *lastEnd = end + besideEnds_.size();
+    const Edge *begin = besideBegins_.begin(), *lastBegin = besideBegins_.end();
+    const Edge *end = besideEnds_.begin(), *lastEnd = besideEnds_.end();
     uint64_t offset = 0, below = 0, behind = 0;
     while (offset + bytes <= capacity_) {
       for (; begin != lastBegin && begin->at < offset + bytes; ++begin)
@@ -157,9 +164,9 @@ private:
         break;
       offset = end->at;
     }
-    end = besideEnds_.data();
+    end = besideEnds_.begin();
     below = behind = 0;
-    for (begin = besideBegins_.data();; ++begin) {
+    for (begin = besideBegins_.begin();; ++begin) {
       const uint64_t top = begin != lastBegin ? begin->at : capacity_;
       if (top >= bytes) {
         for (; end != lastEnd && end->at <= top - bytes; ++end)
@@ -180,7 +187,7 @@ private:
   std::vector<uint64_t> staysUntil_; // by item: a step
   std::vector<uint32_t> homeless_;   // items that are not placed
   Edges begins_, ends_;              // of those that are
-  Edges besideBegins_, besideEnds_;  // scratch of findPlace
+  Beside besideBegins_, besideEnds_; // scratch of findPlace
   std::mt19937 random_;
   uint64_t steps_ = 0, work_ = 0;
 };
