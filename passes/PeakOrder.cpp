@@ -15,7 +15,7 @@ namespace {
 /// halves of a step.
 constexpr unsigned kParts = 32, kPatience = 3, kHalves = 4;
 /// So often limits are tried, every second time with collectives, while one of two in a row helps.
-constexpr unsigned kTurns = 6;
+constexpr unsigned kTurns = 4;
 /// An order must not take longer if the link is so many times slower than predicted, either.
 constexpr double kSlowLink = 2;
 

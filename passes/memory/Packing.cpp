@@ -39,7 +39,7 @@ public:
     for (unsigned attempt = 0; attempt < 3 && best_.height > enough_; ++attempt)
       evictTo(enough_, fromOrder_.offsets, kEvictionWork);
     if (best_.height > enough_)
-      searchAt(enough_, limits_.work / 8 * 5);
+      searchAt(enough_, limits_.work / 4);
     // Else something between that and what was found.
     for (uint64_t low = enough_; best_.height > low + best_.lowerBound / 4096 && workLeft_;) {
       const uint64_t next = low + (best_.height - low) / 2;
