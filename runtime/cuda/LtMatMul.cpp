@@ -120,14 +120,18 @@ llvm::Error LtProduct::open(const void *bias) {
   return makeLayout(result_, p.out, View{p.n, p.m, p.n, CUBLAS_OP_N}, p.batch, p.strideY);
 }
 
-llvm::Expected<std::vector<cublasLtMatmulAlgo_t>> LtProduct::algorithms(int most) const {
+/// What the library would like to have. Offered less it puts others first, also where the first needs hardly any, and sums of
+/// many terms are less exact.
+constexpr uint64_t kLikedWorkspace = 32 << 20;
+
+llvm::Expected<std::vector<cublasLtMatmulAlgo_t>> LtProduct::algorithmsFor(uint64_t offered, int most) const {
   const Problem &p = problem_;
   Preference preference;
   if (auto error = check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate"))
     return error;
   // Parts of a sum that are added in a fixed order, in the type of the sum.
   const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  if (auto error = preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(kProductWorkspace)))
+  if (auto error = preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, offered))
     return error;
   if (auto error = preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes))
     return error;
@@ -147,9 +151,23 @@ llvm::Expected<std::vector<cublasLtMatmulAlgo_t>> LtProduct::algorithms(int most
   for (const cublasLtMatmulHeuristicResult_t &answer : llvm::ArrayRef(answers).take_front(found))
     if (answer.state == CUBLAS_STATUS_SUCCESS && answer.workspaceSize <= size_t(kProductWorkspace))
       algorithms.push_back(answer.algo);
-  if (algorithms.empty())
+  return algorithms;
+}
+
+llvm::Expected<std::vector<cublasLtMatmulAlgo_t>> LtProduct::algorithms(int most) const {
+  auto algorithms = algorithmsFor(kProductWorkspace, most);
+  if (algorithms && algorithms->empty())
     return userError("cuBLASLt knows no algorithm for this product");
   return algorithms;
+}
+
+llvm::Expected<cublasLtMatmulAlgo_t> LtProduct::firstAlgorithm() const {
+  auto algorithms = algorithmsFor(kLikedWorkspace, 1);
+  if (algorithms && algorithms->empty())
+    algorithms = this->algorithms(1);
+  if (!algorithms)
+    return algorithms.takeError();
+  return algorithms->front();
 }
 
 bool LtProduct::takes(const cublasLtMatmulAlgo_t &algorithm) const {
@@ -180,10 +198,10 @@ llvm::Expected<LtProduct> LtProduct::of(const Problem &problem, const void *bias
   made.one_ = device.one();
   llvm::Error error = made.open(bias);
   if (!error) {
-    if (auto answers = made.algorithms(1))
-      made.algorithm_ = answers->front();
+    if (auto first = made.firstAlgorithm())
+      made.algorithm_ = *first;
     else
-      error = answers.takeError();
+      error = first.takeError();
   }
   if (error)
     return userError(place + ": matmul: " + llvm::toString(std::move(error)));

@@ -59,6 +59,9 @@ public:
 private:
   LtProduct() = default;
   llvm::Error open(const void *bias);
+  /// Of the library's answers where so many bytes of workspace are offered, those that kProductWorkspace is enough for.
+  llvm::Expected<std::vector<cublasLtMatmulAlgo_t>> algorithmsFor(uint64_t offered, int most) const;
+  llvm::Expected<cublasLtMatmulAlgo_t> firstAlgorithm() const;
 
   Problem problem_;
   /// With c in d's place the library may round the product, and add it to memory: not with factors that it cannot see.
