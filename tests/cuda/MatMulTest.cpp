@@ -63,9 +63,9 @@ TEST_P(CudaMatMul, addsOtherMemory) {
   EXPECT_EQ(compare((*got)[0], (*wanted)[0], 0), "");
 }
 
-/// What a sum of k terms of about 1 in f32 may be off by: a unit of the last place for each, since tensor
-/// cores cut off.
-double slackOfSums(int64_t k) { return double(k) * 0x1p-23; }
+/// What a sum of k terms of about 1 in f32 may be off by: tensor cores add 16 at once, and cut off what is below the last place
+/// of the sum so far, which is of the size of sqrt(k).
+double slackOfSums(int64_t k) { return double(k) / 16 * std::sqrt(double(k)) * 0x1p-23; }
 
 /// Sums, c and bias are rounded once, at the end: within half a unit of the last place (of numbers of 1, or
 /// their own) of what f64 says, and what sums of f32 add to that. A product that is rounded before c is added
