@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kFirstWeight = 1 << 20, kMostWeight = uint64_t(1) << 40, kForget = 1 << 10;
 /// What an item that stays weighs more: than all others, but so that sums do not overflow.
 constexpr uint64_t kStays = uint64_t(1) << 54;
-constexpr unsigned kFewestSteps = 3, kMostSteps = 6; ///< that it stays
+constexpr unsigned kSteps = 3; ///< it stays for fewer
 /// An item that is driven out grows by one part in so many.
 constexpr uint64_t kGrowth = 10;
 /// What an item that is looked at takes, in the unit of work.
@@ -100,7 +100,7 @@ private:
     offsets_[item] = offset;
     insert(begins_, edge(item, offset));
     insert(ends_, edge(item, end));
-    staysUntil_[item] = steps_ + kFewestSteps + random_() % (kMostSteps - kFewestSteps);
+    staysUntil_[item] = steps_ + random_() % kSteps;
   }
 
   static void insert(Edges &edges, const Edge &edge) {
@@ -132,51 +132,63 @@ private:
     work_ += kItemWork * from.size();
   }
 
-  /// The place with the least weight in its way; the lowest where nothing is, else any of the equal ones.
-  /// It ends where another begins, or begins where another ends, or lies at the bottom or the top.
-  uint64_t findPlace(uint32_t item) {
-    collect(begins_, item, besideBegins_);
-    collect(ends_, item, besideEnds_);
-    const uint64_t bytes = items_[item].bytes;
-    uint64_t least = UINT64_MAX, place = 0, equal = 0;
-    auto consider = [&](uint64_t weight, uint64_t offset) {
+  /// Of the places considered the one with the least weight in its way: the first with nothing, else any of the equal ones.
+  struct Choice {
+    void consider(uint64_t weight, uint64_t offset, std::mt19937 &random) {
       if (weight < least) {
         least = weight;
         place = offset;
         equal = 1;
-      } else if (weight == least && random_() % ++equal == 0) {
+      } else if (weight == least && least > 0 && random() % ++equal == 0) {
         place = offset;
       }
-    };
-    // In the way of [offset, offset + bytes) is what begins below its end, but does not end by its begin.
-    const Edge *begin = besideBegins_.begin(), *lastBegin = besideBegins_.end();
-    const Edge *end = besideEnds_.begin(), *lastEnd = besideEnds_.end();
+    }
+    uint64_t least = UINT64_MAX, place = 0, equal = 0;
+  };
+
+  /// Upon another item or at the bottom, or under another one or at the top, as chance has it: to look at both takes twice
+  /// as long, and finds less.
+  uint64_t findPlace(uint32_t item) {
+    collect(begins_, item, besideBegins_);
+    collect(ends_, item, besideEnds_);
+    return random_() % 2 ? placeUpon(items_[item].bytes) : placeUnder(items_[item].bytes);
+  }
+
+  // In the way of [offset, offset + bytes) is what begins below its end, but does not end by its begin.
+
+  uint64_t placeUpon(uint64_t bytes) {
+    Choice choice;
+    const Edge *begin = besideBegins_.begin(), *end = besideEnds_.begin();
     uint64_t offset = 0, below = 0, behind = 0;
-    while (offset + bytes <= capacity_) {
-      for (; begin != lastBegin && begin->at < offset + bytes; ++begin)
+    while (offset + bytes <= capacity_ && choice.least > 0) {
+      for (; begin != besideBegins_.end() && begin->at < offset + bytes; ++begin)
         below += weightOf(*begin);
-      for (; end != lastEnd && end->at <= offset; ++end)
+      for (; end != besideEnds_.end() && end->at <= offset; ++end)
         behind += weightOf(*end);
-      consider(below - behind, offset);
-      if (least == 0)
-        return place;
-      if (end == lastEnd)
+      choice.consider(below - behind, offset, random_);
+      if (end == besideEnds_.end())
         break;
       offset = end->at;
     }
-    end = besideEnds_.begin();
-    below = behind = 0;
-    for (begin = besideBegins_.begin();; ++begin) {
-      const uint64_t top = begin != lastBegin ? begin->at : capacity_;
+    return choice.place;
+  }
+
+  uint64_t placeUnder(uint64_t bytes) {
+    Choice choice;
+    const Edge *end = besideEnds_.begin();
+    uint64_t below = 0, behind = 0;
+    for (const Edge *begin = besideBegins_.begin(); choice.least > 0; ++begin) {
+      const uint64_t top = begin != besideBegins_.end() ? begin->at : capacity_;
       if (top >= bytes) {
-        for (; end != lastEnd && end->at <= top - bytes; ++end)
+        for (; end != besideEnds_.end() && end->at <= top - bytes; ++end)
           behind += weightOf(*end);
-        consider(below - behind, top - bytes);
+        choice.consider(below - behind, top - bytes, random_);
       }
-      if (begin == lastBegin)
-        return place;
+      if (begin == besideBegins_.end())
+        break;
       below += weightOf(*begin);
     }
+    return choice.place;
   }
 
   ArrayRef<PackItem> items_;

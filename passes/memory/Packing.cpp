@@ -3,6 +3,7 @@
 #include "passes/memory/EvictionSearch.h"
 #include "passes/memory/LocalSearch.h"
 #include "passes/memory/PeakSearch.h"
+#include "passes/memory/Rounding.h"
 #include "passes/memory/Sections.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -17,6 +18,8 @@ namespace {
 
 /// Of an attempt by eviction, for each item: most that find something have found it by then.
 constexpr uint64_t kEvictionWork = 1 << 17;
+/// Sizes may be rounded as long as what lives at a time changes by no more than one part in so many.
+constexpr uint64_t kRounding = 256;
 
 /// From the cheap to the dear, each only as long as what was found is not low enough.
 class Packer {
@@ -35,17 +38,12 @@ public:
     greedy();
     if (hasCapacity_ && best_.height > enough_)
       searchAt(enough_, limits_.work / 2);
-    // How long a search takes differs by a factor of a hundred from one problem to the next: so they take turns.
-    for (unsigned attempt = 0; attempt < 3 && best_.height > enough_; ++attempt)
-      evictTo(enough_, fromOrder_.offsets, kEvictionWork);
+    if (best_.height > enough_)
+      packRounded();
     if (best_.height > enough_)
       searchAt(enough_, limits_.work / 4);
-    // Else something between that and what was found.
-    for (uint64_t low = enough_; best_.height > low + best_.lowerBound / 4096 && workLeft_;) {
-      const uint64_t next = low + (best_.height - low) / 2;
-      if (!evictTo(next, best_.offsets, kEvictionWork) && !searchAt(next, kEvictionWork * items_.size()))
-        low = next;
-    }
+    while (best_.height > enough_ && workLeft_)
+      descend((best_.height - target_) / 2, kEvictionWork);
     lower();
     return std::move(best_);
   }
@@ -73,6 +71,29 @@ private:
     fromOrder_ = best_;
   }
 
+  /// A packing of the rounded sizes says in what order the real ones lie above each other.
+  void packRounded() {
+    const RoundedItems rounded = roundSizes(items_, alignment_, best_.lowerBound / kRounding);
+    if (!rounded.unit)
+      return;
+    Packer coarse(rounded.items, 1, {.slack = 0, .work = workLeft_});
+    coarse.greedy();
+    coarse.descend((coarse.best_.height - coarse.target_) / 2, kEvictionWork);
+    workLeft_ = coarse.workLeft_;
+    Placement placement(items_);
+    if (placement.putAll(orderOf(rounded, coarse.best_.offsets, items_), Fit::Lowest, best_.height - 1, limits_.work / 8))
+      keep(placement.offsets(), placement.height(), "rounded");
+  }
+
+  /// Lower by `step`, by half of it where that fails, and so on.
+  void descend(uint64_t step, uint64_t work) {
+    for (step = std::max(step, alignment_); step >= alignment_ && best_.height > enough_ && workLeft_;) {
+      if (!evictTo(best_.height - step, best_.offsets, work))
+        step /= 2;
+      step = std::min(step, best_.height - target_);
+    }
+  }
+
   /// What is good enough may be lower still for little work.
   void lower() {
     workLeft_ = std::min(limits_.work / 2, items_.size() << 19);
@@ -80,13 +101,9 @@ private:
       return;
     moves();
     const uint64_t work = std::max(kEvictionWork / 4, limits_.work / 64 / items_.size());
-    // What fails once may succeed the next time, or from the next packing.
-    for (unsigned pass = 0; pass < 4; ++pass)
-      for (uint64_t step = best_.height - target_; step >= alignment_ && workLeft_;) {
-        if (!evictTo(best_.height - step, best_.offsets, work))
-          step /= 2;
-        step = std::min(step, best_.height - target_);
-      }
+    enough_ = target_;
+    for (unsigned pass = 0; pass < 4; ++pass) // what fails once may succeed the next time, or from the next packing
+      descend(best_.height - target_, work);
   }
 
   void moves() {

@@ -18,9 +18,8 @@ struct PackResult {
   std::vector<uint64_t> offsets; ///< by item, multiples of the alignment
   uint64_t height = 0;     ///< largest end of an item; sizes count rounded up to the alignment
   uint64_t lowerBound = 0; ///< largest sum of live sizes: no result is lower
-  const char *method =
-      "none"; ///< what found it: "none" (nothing to place), an order, "local-search",
-                           ///< "eviction", "search"
+  /// What found it: "none" (nothing to place), an order, "rounded", "local-search", "eviction", "search".
+  const char *method = "none";
 };
 
 /// How hard to try. A packing is good enough at a height of `capacity` if that is given, else within
