@@ -16,15 +16,6 @@ Bind findKernel(llvm::StringRef name) {
   return nullptr;
 }
 
-llvm::ArrayRef<llvm::StringRef> kernelNames() {
-  static constexpr llvm::StringRef kNames[] = {
-#define SHARDC_KERNEL(NAME, BIND) NAME,
-#include "runtime/host/Kernels.def"
-#undef SHARDC_KERNEL
-  };
-  return kNames;
-}
-
 llvm::Expected<KernelScratch> KernelScratch::of(const host::Binding &binding, Device &device, int64_t bytes) {
   KernelScratch scratch;
   if (bytes == 0)

@@ -36,6 +36,5 @@ using Bind = BoundKernel (*)(const host::Binding &, Device &);
 
 /// By command kernel name; null if there is none. The list is that of the host, runtime/host/Kernels.def.
 Bind findKernel(llvm::StringRef name);
-llvm::ArrayRef<llvm::StringRef> kernelNames();
 
 } // namespace shardc::cuda
