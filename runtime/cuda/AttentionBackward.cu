@@ -19,6 +19,7 @@ __host__ __device__ inline int ownParts(long long stride, int parts) { return st
 
 template <typename T>
 __global__ void __launch_bounds__(kTileThreads) gradBias(AttentionWork w, const Compute<T> *delta) {
+  awaitStream();
   using C = Compute<T>;
   const long long *s = w.dbias.strides;
   unsigned block = blockIdx.x;

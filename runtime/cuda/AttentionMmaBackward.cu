@@ -16,6 +16,7 @@ constexpr int kWidth = 32, kBlocks = kWidth / 8;
 template <typename T, int kDepth>
 __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2)
     gradQueriesMma(AttentionWork w, float *delta, ScoreGradients scores) {
+  awaitStream();
   constexpr int kRowTile = kMmaRows * kPitch<kDepth>, kTileSize = kWidth * kPitch<kDepth>;
   const int tiles = (w.queries + kMmaRows - 1) / kMmaRows;
   const int first = blockIdx.x % tiles * kMmaRows, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;
@@ -83,6 +84,7 @@ __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2)
 
 template <typename T, int kDepth>
 __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 3 : 2) gradKeysMma(AttentionWork w, const float *delta) {
+  awaitStream();
   constexpr int kRowTile = kMmaRows * kPitch<kDepth>, kTileSize = kWidth * kPitch<kDepth>;
   __shared__ RowShift shifts[2][kWidth];
   __shared__ float deltas[2][kWidth];
@@ -143,6 +145,7 @@ __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 3 : 2) gradKeysMma
 
 /// dbias[b0, h0, i, j] = the sum over the batches, then heads, in which the bias is broadcast.
 template <typename T> __global__ void __launch_bounds__(kMmaThreads) addScores(AttentionWork w, const T *scores) {
+  awaitStream();
   const long long *s = w.dbias.strides, each = (long long)(w.queries) * w.keys;
   const long long at = blockIdx.x * (long long)(kMmaThreads) + threadIdx.x;
   if (at >= each)

@@ -17,6 +17,7 @@ template <typename Join> __device__ inline float rowJoin(float x, Join join) {
 
 template <typename T, int kDepth>
 __global__ void __launch_bounds__(kMmaThreads, kDepth == 64 ? 4 : 2) attendMma(AttentionWork w) {
+  awaitStream();
   constexpr int kTileSize = kColumns * kPitch<kDepth>;
   const int tiles = (w.queries + kMmaRows - 1) / kMmaRows;
   const int first = blockIdx.x % tiles * kMmaRows, h = blockIdx.x / tiles % w.heads, b = blockIdx.x / tiles / w.heads;

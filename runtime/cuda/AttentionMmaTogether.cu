@@ -35,6 +35,7 @@ __device__ inline void multiplyTransposed(float (&x)[N][4], const T *a, const T 
 template <typename T, int kDepth>
 __global__ void __launch_bounds__(kThreads, kDepth == 64 ? 2 : 1)
     gradTogether(AttentionWork w, float *delta, ScoreGradients scores) {
+  awaitStream();
   constexpr int kRowTile = kRows * kPitch<kDepth>, kTileSize = kWidth * kPitch<kDepth>;
   const int h = blockIdx.x % w.heads, b = blockIdx.x / w.heads;
   const long long head = blockIdx.x;

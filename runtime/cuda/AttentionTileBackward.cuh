@@ -58,6 +58,7 @@ template <typename T, typename S> struct Tile {
 
 /// A warp for each query.
 template <typename T> __global__ void __launch_bounds__(kTileThreads) sumDeltas(AttentionWork w, Compute<T> *delta) {
+  awaitStream();
   using C = Compute<T>;
   const long long row = blockIdx.x * (long long)(kTileThreads / kWarp) + threadIdx.x / kWarp;
   if (row >= (long long)(w.batch) * w.heads * w.queries)
@@ -74,6 +75,7 @@ template <typename T> __global__ void __launch_bounds__(kTileThreads) sumDeltas(
 
 template <typename T, typename S>
 __global__ void __launch_bounds__(kTileThreads) gradQueries(typename S::Work work, const Compute<T> *delta) {
+  awaitStream();
   using C = Compute<T>;
   const AttentionWork &w = baseOf(work);
   const int tiles = (w.queries + kTile - 1) / kTile, deep = pitch(w.depth);
@@ -105,6 +107,7 @@ __global__ void __launch_bounds__(kTileThreads) gradQueries(typename S::Work wor
 
 template <typename T, typename S>
 __global__ void __launch_bounds__(kTileThreads) gradKeys(typename S::Work work, const Compute<T> *delta) {
+  awaitStream();
   using C = Compute<T>;
   const AttentionWork &w = baseOf(work);
   const int tiles = (w.keys + kTile - 1) / kTile, deep = pitch(w.depth), valueDeep = pitch(w.valueDepth);

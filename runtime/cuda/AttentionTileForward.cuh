@@ -16,6 +16,7 @@ template <typename C, typename Join> __device__ inline C rowJoin(C x, Join join)
 }
 
 template <typename T, typename S> __global__ void __launch_bounds__(kTileThreads) attend(typename S::Work work) {
+  awaitStream();
   using C = Compute<T>;
   const AttentionWork &w = baseOf(work);
   const int tiles = (w.queries + kTile - 1) / kTile, deep = pitch(w.depth), valueDeep = pitch(w.valueDepth);

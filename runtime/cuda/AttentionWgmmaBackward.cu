@@ -12,6 +12,7 @@ constexpr int kSumWidth = 4;
 /// kSumWidth.
 template <typename T, typename From>
 __global__ void __launch_bounds__(kWgThreads) addScores(AttentionWork w, const From *scores, int batch) {
+  awaitStream();
   const long long *s = w.dbias.strides, each = (long long)(w.queries) * w.keys;
   const long long at = (blockIdx.x * (long long)(kWgThreads) + threadIdx.x) * kSumWidth;
   if (at >= each)

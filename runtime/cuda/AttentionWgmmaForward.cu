@@ -12,6 +12,7 @@ constexpr int kBarriers = 5 * kWgTile, kBias = kBarriers + 1024;
 template <typename T, bool kDrops>
 __global__ void __launch_bounds__(kWgThreads, 2)
     attendWgmma(const __grid_constant__ AttentionWork w, const __grid_constant__ AttendMaps maps, int chunks) {
+  awaitStream();
   char *q = alignedShared(), *k = q + kWgTile, *v = k + kWgTile, *results = v + kWgTile;
   uint64_t *scoresArrived = reinterpret_cast<uint64_t *>(q + kBarriers), *valuesArrived = scoresArrived + 1;
   const WgWork work(w, chunks);

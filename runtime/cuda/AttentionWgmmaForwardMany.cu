@@ -13,6 +13,7 @@ constexpr int kPairs = 2 * kWgTile, kBarriers = kPairs + 4 * kWgTile, kBias = kB
 template <typename T, bool kDrops>
 __global__ void __launch_bounds__(kWgThreads, 1)
     attendMany(const __grid_constant__ AttentionWork w, const __grid_constant__ AttendMaps maps, int chunks) {
+  awaitStream();
   char *shared = alignedShared();
   uint64_t *arrived = reinterpret_cast<uint64_t *>(shared + kBarriers);
   const WgWork work(w, chunks);

@@ -46,6 +46,7 @@ template <typename T> __device__ inline float rowDelta(const AttentionWork &w, i
 template <typename T, Makes kMakes, Scores kScores, bool kDrops>
 __global__ void __launch_bounds__(kWgThreads, 1)
     gradWgmma(const __grid_constant__ AttentionWork w, const __grid_constant__ GradMaps maps, int chunks, float *sums) {
+  awaitStream();
   constexpr bool kAll = kMakes == Makes::All;
   char *shared = alignedShared(), *weights = shared + 2 * kGradStage, *gradients = weights + kGradScores;
   float *lseRows = reinterpret_cast<float *>(shared + kGradRows), *sumRows = lseRows + 2 * kWgRows;

@@ -28,20 +28,4 @@ template <typename T> SHARDC_DEVICE const T *sharedOf(const T *shared, unsigned 
   return reinterpret_cast<const T *>(there);
 }
 
-/// Launches with clusters of `size` blocks in x.
-template <typename... Wanted, typename... Given>
-cudaError_t launchClusters(void (*kernel)(Wanted...), dim3 grid, dim3 block, int size, cudaStream_t stream,
-                           Given... args) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.stream = stream;
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {unsigned(size), 1, 1};
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, kernel, Wanted(args)...);
-}
-
 } // namespace shardc::cuda

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/ColumnSumsLaunch.h"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Numbers.cuh"
 
 namespace shardc::cuda {
@@ -9,6 +10,7 @@ constexpr int kDown = 32;
 
 // A thread has every kDown-th row of a column.
 template <typename C> __global__ void __launch_bounds__(kColumnSumTile *kDown) columnSums(const __grid_constant__ ColumnSumsArgs a) {
+  awaitStream();
   __shared__ C room[kDown][kColumnSumTile];
   int which = 0;
   while (which + 1 < a.count && int(blockIdx.x) >= a.sums[which + 1].firstBlock)
@@ -35,11 +37,7 @@ template <typename C> __global__ void __launch_bounds__(kColumnSumTile *kDown) c
 
 cudaError_t launchColumnSums(const ColumnSumsArgs &a, cudaStream_t stream) {
   const dim3 block(kColumnSumTile, kDown);
-  if (a.isDouble)
-    columnSums<double><<<a.blocks, block, 0, stream>>>(a);
-  else
-    columnSums<float><<<a.blocks, block, 0, stream>>>(a);
-  return cudaGetLastError();
+  return enqueue(a.isDouble ? columnSums<double> : columnSums<float>, a.blocks, block, 0, stream, a);
 }
 
 } // namespace shardc::cuda

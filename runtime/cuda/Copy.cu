@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/CopyLaunch.h"
-#include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Grid.cuh"
 #include "runtime/cuda/Numbers.cuh"
 
@@ -8,6 +8,7 @@ namespace shardc::cuda {
 namespace {
 
 template <typename T> __global__ void stridedCopy(const T *x, T *y, long long count, Walk from, Walk to) {
+  awaitStream();
   for (long long i = firstOfGrid(); i < count; i += stepOfGrid())
     y[to.offset(i)] = x[from.offset(i)];
 }
@@ -15,6 +16,7 @@ template <typename T> __global__ void stridedCopy(const T *x, T *y, long long co
 // Through a square tile, so that both sides see neighbours.
 template <typename T, int kTile>
 __global__ void tiledCopy(TiledCopy a, long long rowTiles, long long columnTiles) {
+  awaitStream();
   __shared__ T tile[kTile][kTile + 4 / sizeof(T) + (sizeof(T) > 4)];
   long long unit = blockIdx.x;
   const long long c0 = unit % columnTiles * kTile;
@@ -35,6 +37,7 @@ __global__ void tiledCopy(TiledCopy a, long long rowTiles, long long columnTiles
 }
 
 template <typename T, int kSources> __global__ void interleave(const __grid_constant__ Interleaving a) {
+  awaitStream();
   constexpr int kWide = kVector<T>;
   for (long long i = firstOfGrid(); i < a.count / kWide; i += stepOfGrid()) {
     const long long at = a.from.offset(i);
@@ -52,54 +55,51 @@ template <typename T, int kSources> __global__ void interleave(const __grid_cons
 }
 
 template <typename T> __global__ void fill(T *y, T value, long long count) {
+  awaitStream();
   for (long long i = firstOfGrid(); i < count; i += stepOfGrid())
     y[i] = value;
 }
 
-template <typename T> void tiled(const TiledCopy &a, cudaStream_t stream) {
+template <typename T> cudaError_t tiled(const TiledCopy &a, cudaStream_t stream) {
   constexpr int kTile = sizeof(T) <= 2 ? 64 : 32;
   const long long rowTiles = (a.rows + kTile - 1) / kTile, columnTiles = (a.columns + kTile - 1) / kTile;
-  tiledCopy<T, kTile>
-      <<<unsigned(a.outer * rowTiles * columnTiles), dim3(32, 8), 0, stream>>>(a, rowTiles, columnTiles);
+  return enqueue(tiledCopy<T, kTile>, dim3(unsigned(a.outer * rowTiles * columnTiles)), dim3(32, 8), 0,
+                 stream, a, rowTiles, columnTiles);
 }
 
 } // namespace
 
 cudaError_t launchStridedCopy(const StridedCopy &a, cudaStream_t stream) {
-  withBytes(a.bytes, [&](auto *t) {
+  return withBytes(a.bytes, [&](auto *t) {
     using T = Pointee<decltype(t)>;
-    stridedCopy<<<gridFor(a.count), kGridThreads, 0, stream>>>(static_cast<const T *>(a.x), static_cast<T *>(a.y),
-                                                               a.count, a.from, a.to);
+    return enqueue(stridedCopy<T>, gridFor(a.count), kGridThreads, 0, stream, static_cast<const T *>(a.x),
+                   static_cast<T *>(a.y), a.count, a.from, a.to);
   });
-  return cudaGetLastError();
 }
 
 cudaError_t launchTiledCopy(const TiledCopy &a, cudaStream_t stream) {
-  withBytes<8>(a.bytes, [&](auto *t) { tiled<Pointee<decltype(t)>>(a, stream); });
-  return cudaGetLastError();
+  return withBytes<8>(a.bytes, [&](auto *t) { return tiled<Pointee<decltype(t)>>(a, stream); });
 }
 
-template <int kSources = Interleaving::kMost> static void interleaved(const Interleaving &a, cudaStream_t stream) {
+template <int kSources = Interleaving::kMost>
+static cudaError_t interleaved(const Interleaving &a, cudaStream_t stream) {
   if constexpr (kSources > 2)
     if (a.sources < kSources)
       return interleaved<kSources - 1>(a, stream);
-  withBytes<8>(a.bytes, [&](auto *t) {
+  return withBytes<8>(a.bytes, [&](auto *t) {
     using T = Pointee<decltype(t)>;
-    interleave<T, kSources><<<gridFor(a.count / kVector<T>), kGridThreads, 0, stream>>>(a);
+    return enqueue(interleave<T, kSources>, gridFor(a.count / kVector<T>), kGridThreads, 0, stream, a);
   });
 }
 
-cudaError_t launchInterleaving(const Interleaving &a, cudaStream_t stream) {
-  interleaved(a, stream);
-  return cudaGetLastError();
-}
+cudaError_t launchInterleaving(const Interleaving &a, cudaStream_t stream) { return interleaved(a, stream); }
 
 cudaError_t launchFill(const Fill &a, cudaStream_t stream) {
-  withBytes<8>(a.bytes, [&](auto *t) {
+  return withBytes<8>(a.bytes, [&](auto *t) {
     using T = Pointee<decltype(t)>;
-    fill<<<gridFor(a.count), kGridThreads, 0, stream>>>(static_cast<T *>(a.y), T(a.value), a.count);
+    return enqueue(fill<T>, gridFor(a.count), kGridThreads, 0, stream, static_cast<T *>(a.y), T(a.value),
+                   a.count);
   });
-  return cudaGetLastError();
 }
 
 } // namespace shardc::cuda

@@ -70,6 +70,7 @@ __device__ void finishRow(const CrossEntropyWork &w, long long row, const Part<C
 /// loss[r] = lse - x[label], hit[r] = 0 or 1; both 0 for rows without a label.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) rowLosses(CrossEntropyWork w, double *loss, long long *hit) {
+  awaitStream();
   using C = Compute<T>;
   __shared__ Part<C> room[kThreads / kWarp];
   const long long row = blockIdx.x;
@@ -104,6 +105,7 @@ constexpr int kFewThreads = 128; ///< of a row of 16-bit logits: more rows at on
 /// The same for 16-bit logits in rows of whole, aligned packs: the top of a pack first, so that each element costs one power.
 template <typename T>
 __global__ void __launch_bounds__(kFewThreads) rowLosses16(CrossEntropyWork w, double *loss, long long *hit) {
+  awaitStream();
   constexpr int kWide = 16 / sizeof(T);
   constexpr float kLog2E = 1.4426950408889634f;
   __shared__ Part<float> room[kFewThreads / kWarp];
@@ -144,6 +146,7 @@ __global__ void __launch_bounds__(kFewThreads) rowLosses16(CrossEntropyWork w, d
 constexpr int kManyThreads = 1024;
 
 __global__ void __launch_bounds__(kManyThreads) addRows(CrossEntropyWork w, const double *loss, const long long *hit) {
+  awaitStream();
   __shared__ double sums[kManyThreads / kWarp];
   __shared__ long long counts[kManyThreads / kWarp], hits[kManyThreads / kWarp];
   double sum = 0;
@@ -165,6 +168,7 @@ __global__ void __launch_bounds__(kManyThreads) addRows(CrossEntropyWork w, cons
 }
 
 template <typename T> __global__ void __launch_bounds__(kThreads) rowGradients(CrossEntropyWork w) {
+  awaitStream();
   using C = Compute<T>;
   const long long row = blockIdx.x;
   const T *x = static_cast<const T *>(w.logits) + row * w.rowStride;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Grid.cuh"
 #include "runtime/cuda/Numbers.cuh"
 #include "runtime/cuda/ScatterLaunch.h"
@@ -17,6 +17,7 @@ constexpr int kWarps = 4;
 
 // A warp has a line.
 template <typename T> __global__ void cumSum(CumSumArgs a) {
+  awaitStream();
   using S = typename SumOf<T>::Type;
   const int lane = threadIdx.x;
   for (long long line = (long long)blockIdx.x * kWarps + threadIdx.y; line < a.lines;
@@ -44,10 +45,9 @@ template <typename T> __global__ void cumSum(CumSumArgs a) {
 } // namespace
 
 cudaError_t launchCumSum(const CumSumArgs &a, cudaStream_t stream) {
-  withStored(a.type, [&](auto *t) {
-    cumSum<Pointee<decltype(t)>><<<gridFor(a.lines, kWarps), dim3(32, kWarps), 0, stream>>>(a);
+  return withStored(a.type, [&](auto *t) {
+    return enqueue(cumSum<Pointee<decltype(t)>>, gridFor(a.lines, kWarps), dim3(32, kWarps), 0, stream, a);
   });
-  return cudaGetLastError();
 }
 
 } // namespace shardc::cuda

@@ -14,6 +14,7 @@ namespace {
 constexpr int kThreads = 128, kPiece = int(kIdsPerPiece);
 
 template <typename Unit> __global__ void __launch_bounds__(kThreads) copyRows(EmbeddingWork w) {
+  awaitStream();
   __shared__ long long row;
   const long long i = blockIdx.x;
   if (threadIdx.x == 0)
@@ -28,6 +29,7 @@ template <typename Unit> __global__ void __launch_bounds__(kThreads) copyRows(Em
 }
 
 __global__ void __launch_bounds__(kThreads) listIds(EmbeddingIds ids, int *keys, int *positions) {
+  awaitStream();
   const long long i = blockIdx.x * (long long)(kThreads) + threadIdx.x;
   if (i >= ids.count)
     return;
@@ -44,6 +46,7 @@ template <typename C> __device__ inline void finish(const EmbeddingGradWork &w, 
 template <typename T, typename C>
 __global__ void __launch_bounds__(kThreads)
     addPieces(EmbeddingGradWork w, const int *keys, const int *positions, C *partial) {
+  awaitStream();
   const long long column = blockIdx.y * (long long)(kThreads) + threadIdx.x, piece = blockIdx.x;
   if (column >= w.width)
     return;
@@ -83,6 +86,7 @@ __device__ inline long long endOfRun(const int *keys, long long begin, long long
 template <typename C>
 __global__ void __launch_bounds__(kThreads)
     joinPieces(EmbeddingGradWork w, const int *keys, const C *partial, int columns) {
+  awaitStream();
   __shared__ C sums[kThreads];
   const long long piece = blockIdx.x, begin = piece * kPiece, next = begin + kPiece;
   if (next >= w.ids.count || keys[next - 1] != keys[next])

@@ -15,6 +15,7 @@ __device__ inline unsigned long long mixed(unsigned long long x) {
 }
 
 template <typename T> __global__ void __launch_bounds__(kGridThreads) fill(T *data, long long count) {
+  awaitStream();
   constexpr float kDeviation = 147.8f; // of a sum of four bytes
   for (long long i = firstOfGrid(); i < count; i += stepOfGrid()) {
     const unsigned bits = unsigned(mixed(i));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/GatherLaunch.h"
 #include "runtime/cuda/Grid.cuh"
 #include "runtime/cuda/Index.cuh"
@@ -7,9 +7,13 @@
 namespace shardc::cuda {
 namespace {
 
-__global__ void emptyTable(IndexOperand indices) { wrapped(indices, 0, 0); }
+__global__ void emptyTable(IndexOperand indices) {
+  awaitStream();
+  wrapped(indices, 0, 0);
+}
 
 template <typename T> __global__ void gather(GatherRows a) {
+  awaitStream();
   const T *data = static_cast<const T *>(a.data);
   for (long long p = firstOfGrid(); p < a.total; p += stepOfGrid()) {
     const long long row = a.perRow.quotient(p), piece = p - row * a.perRow.divisor;
@@ -20,6 +24,7 @@ template <typename T> __global__ void gather(GatherRows a) {
 }
 
 template <typename T> __global__ void gatherNd(GatherNdArgs a) {
+  awaitStream();
   const T *data = static_cast<const T *>(a.data);
   for (long long p = firstOfGrid(); p < a.total; p += stepOfGrid()) {
     const long long tuple = a.line.quotient(p), piece = p - tuple * a.line.divisor;
@@ -34,6 +39,7 @@ constexpr int kGradThreads = 128, kGradColumns = 4;
 
 // A block has one row of the result and some of its columns, and looks for its number among all indices.
 template <typename T> __global__ void gatherGrad(GatherGradRows a) {
+  awaitStream();
   __shared__ unsigned found[kGradThreads / 32];
   const long long outer = blockIdx.x / a.size, row = blockIdx.x % a.size;
   const long long first = (long long)blockIdx.y * kGradThreads * kGradColumns + threadIdx.x;
@@ -74,25 +80,27 @@ template <typename T> __global__ void gatherGrad(GatherGradRows a) {
 } // namespace
 
 cudaError_t launchEmptyTable(const IndexOperand &a, cudaStream_t stream) {
-  emptyTable<<<1, 1, 0, stream>>>(a);
-  return cudaGetLastError();
+  return enqueue(emptyTable, dim3(1), 1, 0, stream, a);
 }
 
 cudaError_t launchGather(const GatherRows &a, cudaStream_t stream) {
-  withBytes(a.bytes, [&](auto *t) { gather<Pointee<decltype(t)>><<<gridFor(a.total), kGridThreads, 0, stream>>>(a); });
-  return cudaGetLastError();
+  return withBytes(a.bytes, [&](auto *t) {
+    return enqueue(gather<Pointee<decltype(t)>>, gridFor(a.total), kGridThreads, 0, stream, a);
+  });
 }
 
 cudaError_t launchGatherNd(const GatherNdArgs &a, cudaStream_t stream) {
-  withBytes(a.bytes, [&](auto *t) { gatherNd<Pointee<decltype(t)>><<<gridFor(a.total), kGridThreads, 0, stream>>>(a); });
-  return cudaGetLastError();
+  return withBytes(a.bytes, [&](auto *t) {
+    return enqueue(gatherNd<Pointee<decltype(t)>>, gridFor(a.total), kGridThreads, 0, stream, a);
+  });
 }
 
 cudaError_t launchGatherGrad(const GatherGradRows &a, cudaStream_t stream) {
   const long long columns = kGradThreads * kGradColumns;
   const dim3 grid(unsigned(a.outer * a.size), unsigned((a.inner + columns - 1) / columns));
-  withFloat(a.type, [&](auto *t) { gatherGrad<Pointee<decltype(t)>><<<grid, kGradThreads, 0, stream>>>(a); });
-  return cudaGetLastError();
+  return withFloat(a.type, [&](auto *t) {
+    return enqueue(gatherGrad<Pointee<decltype(t)>>, grid, kGradThreads, 0, stream, a);
+  });
 }
 
 } // namespace shardc::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/GatherLaunch.h"
 #include "runtime/cuda/Grid.cuh"
 #include "runtime/cuda/Index.cuh"
@@ -9,6 +9,7 @@ namespace shardc::cuda {
 namespace {
 
 template <typename T> __global__ void gatherElements(GatherElementsArgs a) {
+  awaitStream();
   const T *data = static_cast<const T *>(a.data);
   for (long long i = firstOfGrid(); i < a.count; i += stepOfGrid()) {
     const long long index = wrapped(a.indices, a.indexWalk.offset(i), a.size);
@@ -22,6 +23,7 @@ constexpr long long kSharedBytes = 40 << 10;
 // A warp has a line, with its sums in shared memory where they fit. Lanes that meet in one place are added by
 // the lowest of them, so every sum is in the order of the indices.
 template <typename T, bool kShared> __global__ void gatherElementsGrad(GatherElementsGradArgs a) {
+  awaitStream();
   using C = Compute<T>;
   extern __shared__ double memory[];
   __shared__ C staged[kMaxWarps][32];
@@ -62,30 +64,26 @@ template <typename T, bool kShared> __global__ void gatherElementsGrad(GatherEle
   }
 }
 
-template <typename T> void grad(const GatherElementsGradArgs &a, cudaStream_t stream) {
+template <typename T> cudaError_t grad(const GatherElementsGradArgs &a, cudaStream_t stream) {
   const long long line = a.size * (long long)sizeof(Compute<T>);
   const bool shared = line <= kSharedBytes;
   const long long fit = shared && line > 0 ? kSharedBytes / line : kMaxWarps;
   const int warps = int(fit < kMaxWarps ? fit : kMaxWarps);
   const unsigned grid = gridFor(a.lines, warps);
-  if (shared)
-    gatherElementsGrad<T, true><<<grid, dim3(32, warps), size_t(warps * line), stream>>>(a);
-  else
-    gatherElementsGrad<T, false><<<grid, dim3(32, warps), 0, stream>>>(a);
+  return shared ? enqueue(gatherElementsGrad<T, true>, grid, dim3(32, warps), size_t(warps * line), stream, a)
+                : enqueue(gatherElementsGrad<T, false>, grid, dim3(32, warps), 0, stream, a);
 }
 
 } // namespace
 
 cudaError_t launchGatherElements(const GatherElementsArgs &a, cudaStream_t stream) {
-  withBytes<8>(a.bytes, [&](auto *t) {
-    gatherElements<Pointee<decltype(t)>><<<gridFor(a.count), kGridThreads, 0, stream>>>(a);
+  return withBytes<8>(a.bytes, [&](auto *t) {
+    return enqueue(gatherElements<Pointee<decltype(t)>>, gridFor(a.count), kGridThreads, 0, stream, a);
   });
-  return cudaGetLastError();
 }
 
 cudaError_t launchGatherElementsGrad(const GatherElementsGradArgs &a, cudaStream_t stream) {
-  withFloat(a.type, [&](auto *t) { grad<Pointee<decltype(t)>>(a, stream); });
-  return cudaGetLastError();
+  return withFloat(a.type, [&](auto *t) { return grad<Pointee<decltype(t)>>(a, stream); });
 }
 
 } // namespace shardc::cuda

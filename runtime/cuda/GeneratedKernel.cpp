@@ -4,9 +4,7 @@
 namespace shardc::cuda {
 
 llvm::Error GeneratedKernel::launch(cudaStream_t stream) {
-  cudaLaunchAttribute early = {};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute early = earlyLaunch();
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(blocks_);
   config.blockDim = dim3(threads_);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel whose source was made for one command, with its arguments. Its blocks may come onto the device while what is before it in its
-// stream still ends: it waits for that itself, before it touches memory.
+// A kernel whose source was made for one command, with its arguments; it is launched early (EarlyLaunch.h).
 #pragma once
 
+#include "runtime/cuda/EarlyLaunch.h"
 #include "runtime/cuda/Kernel.h"
 #include <vector>
 
 namespace shardc::cuda {
 
 /// What its source says first.
-constexpr llvm::StringLiteral kAwaitStream = "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n";
+constexpr llvm::StringLiteral kAwaitStream = "  asm volatile(\"" SHARDC_AWAIT_STREAM "\" ::: \"memory\");\n";
 
 class GeneratedKernel final : public Kernel {
 public:

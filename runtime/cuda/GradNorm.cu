@@ -53,6 +53,7 @@ template <typename T> __device__ double squaresOf(const void *data, long long be
 constexpr int kRun = 8;
 
 __global__ void __launch_bounds__(kThreads) squareBlocks(SumSquaresWork w, double *partial) {
+  awaitStream();
   __shared__ double room[2][kThreads / kWarp];
   const long long first = (long long)blockIdx.x * kRun, end = first + kRun < w.blocks ? first + kRun : w.blocks;
   int array = -1; // the last whose first part is not behind this one
@@ -87,6 +88,7 @@ constexpr int kManyThreads = 1024;
 
 /// A block for each array.
 __global__ void __launch_bounds__(kManyThreads) addPartials(SumSquaresWork w, const double *partial) {
+  awaitStream();
   __shared__ double room[kManyThreads / kWarp];
   const long long begin = w.arrays[blockIdx.x].firstBlock;
   const long long count = (blockIdx.x + 1 < w.count ? w.arrays[blockIdx.x + 1].firstBlock : w.blocks) - begin;
@@ -110,6 +112,7 @@ __device__ double sumOfSquares(const GradScaleWork &w) {
 }
 
 __global__ void __launch_bounds__(kThreads) scaleOf(GradScaleWork w) {
+  awaitStream();
   const double sum = sumOfSquares(w);
   if (threadIdx.x)
     return;
@@ -127,6 +130,7 @@ __global__ void __launch_bounds__(kThreads) scaleOf(GradScaleWork w) {
 }
 
 __global__ void __launch_bounds__(kThreads) scaleOfLoss(LossScaleWork w) {
+  awaitStream();
   const double sum = sumOfSquares(w.sum);
   if (threadIdx.x < kNumScalars)
     w.scalars[threadIdx.x] = w.sum.scalars[threadIdx.x];

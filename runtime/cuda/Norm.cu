@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/NormLaunch.h"
 #include "runtime/cuda/Rows.cuh"
 
@@ -40,6 +40,7 @@ template <typename C> SHARDC_DEVICE void writeStatistics(const NormArgs &a, long
 
 template <typename X, typename Y, int kWidth, int kPacks>
 __global__ void __launch_bounds__(kMost) normHeld(NormArgs a) {
+  awaitStream();
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
   for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
@@ -84,6 +85,7 @@ __global__ void __launch_bounds__(kMost) normHeld(NormArgs a) {
 
 // Rows of any length and place: read again for each pass.
 template <typename X, typename Y> __global__ void normAny(NormArgs a) {
+  awaitStream();
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
   for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
@@ -112,34 +114,30 @@ template <typename X, typename Y> __global__ void normAny(NormArgs a) {
   }
 }
 
-template <typename X, typename Y> void norm(const NormArgs &a, cudaStream_t stream) {
+template <typename X, typename Y> cudaError_t norm(const NormArgs &a, cudaStream_t stream) {
   constexpr int kWidth = kVector<X>, kHeld = sizeof(X) == 8 ? 16 : 32;
   const RowThreads held(a.length, kHeld, kMost);
-  if (a.vectors && held.holds(a.length, kHeld)) {
-    normHeld<X, Y, kWidth, kHeld / kWidth><<<held.blocks(a.rows), held.block(), 0, stream>>>(a);
-  } else {
-    const RowThreads any(a.length, 8);
-    normAny<X, Y><<<any.blocks(a.rows), any.block(), 0, stream>>>(a);
-  }
+  if (a.vectors && held.holds(a.length, kHeld))
+    return enqueue(normHeld<X, Y, kWidth, kHeld / kWidth>, held.blocks(a.rows), held.block(), 0, stream, a);
+  const RowThreads any(a.length, 8);
+  return enqueue(normAny<X, Y>, any.blocks(a.rows), any.block(), 0, stream, a);
 }
 
 } // namespace
 
 cudaError_t launchNorm(const NormArgs &a, cudaStream_t stream) {
-  withFloat(a.xType, [&](auto *t) {
+  return withFloat(a.xType, [&](auto *t) {
     using T = Pointee<decltype(t)>;
     if (a.xType == a.yType)
       return norm<T, T>(a, stream);
     if constexpr (sizeof(T) == 4) {
-      if (a.yType == ElementType::F16)
-        norm<float, __half>(a, stream);
-      else
-        norm<float, __nv_bfloat16>(a, stream);
+      return a.yType == ElementType::F16 ? norm<float, __half>(a, stream)
+                                         : norm<float, __nv_bfloat16>(a, stream);
     } else if constexpr (sizeof(T) == 2) {
-      norm<T, float>(a, stream);
+      return norm<T, float>(a, stream);
     }
+    return cudaErrorInvalidValue;
   });
-  return cudaGetLastError();
 }
 
 } // namespace shardc::cuda

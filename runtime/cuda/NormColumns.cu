@@ -2,6 +2,7 @@
 // Sums over rows: a block has some neighbouring columns, its threads are spread over rows, and the blocks of
 // a cluster have a part of the rows each.
 #include "runtime/cuda/Cluster.cuh"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/NormTypes.cuh"
 
 namespace shardc::cuda {
@@ -11,6 +12,7 @@ constexpr int kThreads = 256, kAcross = 8, kDown = kThreads / kAcross;
 
 template <typename DY, typename X, int kWidth>
 __global__ void __launch_bounds__(kThreads) columns(NormGradArgs a) {
+  awaitStream();
   using C = Compute<X>;
   constexpr int kTile = kWidth * kAcross;
   __shared__ C room[2][kDown][kTile];
@@ -68,21 +70,19 @@ cudaError_t launch(const NormGradArgs &a, cudaStream_t stream) {
   constexpr int kTile = kWidth * kAcross;
   static_assert(2 * kTile <= kThreads);
   const unsigned tiles = unsigned((a.length + kTile - 1) / kTile);
-  return launchClusters(columns<DY, X, kWidth>, dim3(tiles * a.parts), dim3(kAcross, kDown), a.parts, stream,
-                        a);
+  return enqueueClusters(columns<DY, X, kWidth>, a.parts, tiles * a.parts, dim3(kAcross, kDown), 0, stream,
+                         a);
 }
 
 } // namespace
 
 cudaError_t launchNormColumns(const NormGradArgs &a, cudaStream_t stream) {
-  cudaError_t code = cudaErrorInvalidValue;
-  withNormTypes(a, [&](auto *dy, auto *x) {
+  return withNormTypes(a, [&](auto *dy, auto *x) {
     using DY = Pointee<decltype(dy)>;
     using X = Pointee<decltype(x)>;
     constexpr int kWidth = kVector < DY >> kVector<X> ? kVector<DY> : kVector<X>;
-    code = a.vectors ? launch<DY, X, kWidth>(a, stream) : launch<DY, X, 1>(a, stream);
+    return a.vectors ? launch<DY, X, kWidth>(a, stream) : launch<DY, X, 1>(a, stream);
   });
-  return code;
 }
 
 } // namespace shardc::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/NormLaunch.h"
 #include "runtime/cuda/NormTypes.cuh"
 #include "runtime/cuda/Rows.cuh"
@@ -12,6 +12,7 @@ constexpr int kMost = 512, kHeld = 16;
 
 template <typename DY, typename X, int kWidth, int kPacks>
 __global__ void __launch_bounds__(kMost) gradHeld(NormGradArgs a) {
+  awaitStream();
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
   for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
@@ -65,6 +66,7 @@ __global__ void __launch_bounds__(kMost) gradHeld(NormGradArgs a) {
 }
 
 template <typename DY, typename X> __global__ void gradAny(NormGradArgs a) {
+  awaitStream();
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
   for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
@@ -94,23 +96,21 @@ template <typename DY, typename X> __global__ void gradAny(NormGradArgs a) {
   }
 }
 
-template <typename DY, typename X> void grad(const NormGradArgs &a, cudaStream_t stream) {
+template <typename DY, typename X> cudaError_t grad(const NormGradArgs &a, cudaStream_t stream) {
   // As wide as the narrower type's 16 bytes.
   constexpr int kWidth = kVector < DY >> kVector<X> ? kVector<DY> : kVector<X>;
   const RowThreads held(a.length, kHeld, kMost);
-  if (a.vectors && held.holds(a.length, kHeld)) {
-    gradHeld<DY, X, kWidth, kHeld / kWidth><<<held.blocks(a.rows), held.block(), 0, stream>>>(a);
-  } else {
-    const RowThreads any(a.length, 8);
-    gradAny<DY, X><<<any.blocks(a.rows), any.block(), 0, stream>>>(a);
-  }
+  if (a.vectors && held.holds(a.length, kHeld))
+    return enqueue(gradHeld<DY, X, kWidth, kHeld / kWidth>, held.blocks(a.rows), held.block(), 0, stream, a);
+  const RowThreads any(a.length, 8);
+  return enqueue(gradAny<DY, X>, any.blocks(a.rows), any.block(), 0, stream, a);
 }
 
 } // namespace
 
 cudaError_t launchNormGrad(const NormGradArgs &a, cudaStream_t stream) {
-  withNormTypes(a, [&](auto *dy, auto *x) { grad<Pointee<decltype(dy)>, Pointee<decltype(x)>>(a, stream); });
-  return cudaGetLastError();
+  return withNormTypes(
+      a, [&](auto *dy, auto *x) { return grad<Pointee<decltype(dy)>, Pointee<decltype(x)>>(a, stream); });
 }
 
 } // namespace shardc::cuda

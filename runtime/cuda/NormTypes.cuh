@@ -8,19 +8,17 @@
 namespace shardc::cuda {
 
 /// Calls f with null pointers of the types of dy and x.
-template <typename F> void withNormTypes(const NormGradArgs &a, F f) {
-  withFloat(a.xType, [&](auto *x) {
+template <typename F> cudaError_t withNormTypes(const NormGradArgs &a, F f) {
+  return withFloat(a.xType, [&](auto *x) {
     using X = Pointee<decltype(x)>;
     if (a.dyType == a.xType)
       return f(x, x);
     if constexpr (sizeof(X) == 4) {
-      if (a.dyType == ElementType::F16)
-        f((__half *)nullptr, x);
-      else
-        f((__nv_bfloat16 *)nullptr, x);
+      return a.dyType == ElementType::F16 ? f((__half *)nullptr, x) : f((__nv_bfloat16 *)nullptr, x);
     } else if constexpr (sizeof(X) == 2) {
-      f((float *)nullptr, x);
+      return f((float *)nullptr, x);
     }
+    return cudaErrorInvalidValue;
   });
 }
 

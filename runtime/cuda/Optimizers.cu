@@ -90,6 +90,7 @@ template <typename F> __device__ inline void findNumbers(Numbers<F> &numbers, co
 /// kEach elements a thread: what they are loaded for waits for nothing but the numbers.
 template <template <typename> class Formula, typename P, typename G>
 __global__ void __launch_bounds__(kThreads) updatePacks(OptimizerWork w) {
+  awaitStream();
   __shared__ Numbers<Formula<P>> shared;
   const long long i = (blockIdx.x * (long long)(kThreads) + threadIdx.x) * kEach;
   const bool whole = i + kEach <= w.count;
@@ -141,6 +142,7 @@ __global__ void __launch_bounds__(kThreads) updatePacks(OptimizerWork w) {
 /// Arrays of any alignment, an element a thread.
 template <template <typename> class Formula, typename P, typename G>
 __global__ void __launch_bounds__(kThreads) updateEach(OptimizerWork w) {
+  awaitStream();
   __shared__ Numbers<Formula<P>> shared;
   if (threadIdx.x == 0)
     findNumbers(shared, w);

@@ -2,6 +2,7 @@
 // Each result is folded by a row of threads, or by a cluster of blocks where there are few results; results
 // that lie side by side in x are folded together, so that loads are wide.
 #include "runtime/cuda/Cluster.cuh"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Grid.cuh"
 #include "runtime/cuda/ReduceLaunch.h"
 #include "runtime/cuda/Rows.cuh"
@@ -80,6 +81,7 @@ SHARDC_DEVICE A joinCluster(A value, Fold fold, const A *shared, int index) {
 }
 
 template <typename T, typename Fold> __global__ void reduceRows(ReduceArgs a) {
+  awaitStream();
   using V = typename Access<T>::Value;
   using A = typename Fold::template Acc<V>;
   __shared__ A room[kMaxRowWarps], part[1];
@@ -111,6 +113,7 @@ template <typename T, typename Fold> __global__ void reduceRows(ReduceArgs a) {
 
 // threadIdx.x: a column or kWidth of them; threadIdx.y: a part of the addends.
 template <typename T, typename Fold, int kWidth, int kAcross> __global__ void reduceColumns(ReduceArgs a) {
+  awaitStream();
   using V = typename Access<T>::Value;
   using A = typename Fold::template Acc<V>;
   constexpr int kTile = kWidth * kAcross, kParts = kThreads / kAcross;
@@ -169,15 +172,15 @@ template <typename T, typename Fold, int kWidth, int kAcross>
 cudaError_t columns(const ReduceArgs &a, cudaStream_t stream) {
   constexpr int kTile = kWidth * kAcross;
   const long long units = a.results / a.columns * ((a.columns + kTile - 1) / kTile);
-  return launchClusters(reduceColumns<T, Fold, kWidth, kAcross>, dim3(unsigned(units * a.parts)),
-                        dim3(kAcross, kThreads / kAcross), a.parts, stream, a);
+  return enqueueClusters(reduceColumns<T, Fold, kWidth, kAcross>, a.parts, unsigned(units * a.parts),
+                         dim3(kAcross, kThreads / kAcross), 0, stream, a);
 }
 
 template <typename T, typename Fold> cudaError_t rows(const ReduceArgs &a, cudaStream_t stream) {
   const bool narrow = a.addends <= 512 && a.parts == 1;
   const dim3 block = narrow ? dim3(32, kThreads / 32) : dim3(kThreads, 1);
   const unsigned grid = gridFor(a.results, block.y) * a.parts;
-  return launchClusters(reduceRows<T, Fold>, dim3(grid), block, a.parts, stream, a);
+  return enqueueClusters(reduceRows<T, Fold>, a.parts, grid, block, 0, stream, a);
 }
 
 template <typename T, typename Fold> cudaError_t reduce(const ReduceArgs &a, cudaStream_t stream) {

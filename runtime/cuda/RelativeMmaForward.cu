@@ -83,6 +83,7 @@ constexpr int kStage = 3 * kWgTile, kPosKeyAt = 2 * kStage, kPosQueryAt = kPosKe
 static_assert(kBytes <= kMostAttentionShared);
 
 template <typename T, bool kDrops> __global__ void __launch_bounds__(kThreads, 1) attend(RelativeWork work) {
+  awaitStream();
   const AttentionWork &w = work.base;
   const int distances = w.queries + w.keys - 1;
   char *shared = alignedShared(), *posKey = shared + kPosKeyAt, *posQuery = shared + kPosQueryAt;

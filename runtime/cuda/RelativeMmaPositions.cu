@@ -34,6 +34,7 @@ struct Walk {
 /// The warpgroups have 64 distances of either sum each.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1) sumParts(RelativeWork work, GradientScores scores, float *partials) {
+  awaitStream();
   const AttentionWork &w = work.base;
   const RelativeParts parts = partsOf(w);
   const Walk walk(w, parts);
@@ -100,6 +101,7 @@ constexpr int kJoinRows = 16, kJoinEach = 4;
 template <typename T>
 __global__ void __launch_bounds__(kJoinRows *kDepth / kJoinEach)
     joinParts(const __grid_constant__ RelativeWork work, const float *partials) {
+  awaitStream();
   const AttentionWork &w = work.base;
   const RelativeParts parts = partsOf(w);
   const PositionsView &to = blockIdx.y ? work.dposQuery : work.dposKey;

@@ -16,6 +16,7 @@ constexpr int kScoresAt = kWgTile, kBandAt = kScoresAt + 2 * kWgTile, kPositions
 /// dq, or dk if kTurned. Of a half of the rows and a half of the elements a warpgroup.
 template <typename T, bool kTurned>
 __global__ void __launch_bounds__(kThreads, 1) gradRows(RelativeWork work, GradientScores scores) {
+  awaitStream();
   const AttentionWork &w = work.base;
   const int rows = kTurned ? w.keys : w.queries, partners = kTurned ? w.queries : w.keys,
             tiles = (rows + kSide - 1) / kSide;

@@ -16,6 +16,7 @@ static_assert(kBytes <= kMostAttentionShared);
 
 template <typename T, bool kDrops>
 __global__ void __launch_bounds__(kThreads, 1) gradScores(RelativeWork work, GradientScores to) {
+  awaitStream();
   const AttentionWork &w = work.base;
   const int distances = w.queries + w.keys - 1;
   char *shared = alignedShared(), *posKey = shared + kPosKeyAt, *posQuery = shared + kPosQueryAt,

@@ -20,6 +20,7 @@ __device__ inline void storePositions(const PositionsView &to, int h, int r, int
 /// the sums of distance y.
 template <typename T>
 __global__ void __launch_bounds__(kTileThreads) relativeGradPositions(RelativeWork work, const Compute<T> *delta) {
+  awaitStream();
   using C = Compute<T>;
   const AttentionWork &w = work.base;
   const int all = w.queries + w.keys - 1, tiles = (all + kTile - 1) / kTile, deep = pitch(w.depth);

@@ -61,6 +61,7 @@ template <typename T, bool kDrops>
 __global__ void __launch_bounds__(kThreads, 1)
     attendTile(const __grid_constant__ RelativeWork work, const __grid_constant__ AttendMaps maps,
                const __grid_constant__ PositionMaps positions, int chunks) {
+  awaitStream();
   const AttentionWork &w = work.base;
   const WgWork block(w, chunks);
   const int h = block.head, group = warpgroup(), pair = group / 2, lane = threadIdx.x % kWarp,

@@ -125,6 +125,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
     sumTile(const __grid_constant__ RelativeWork work, const __grid_constant__ TileMaps maps,
             float *partials) {
+  awaitStream();
   const int group = warpgroup();
   if (group == 0 || group == 3)
     walkBatches<T, true>(work, maps, partials);

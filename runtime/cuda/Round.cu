@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cuda/Round.h"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Grid.cuh"
 #include "runtime/cuda/Numbers.cuh"
+#include "runtime/cuda/Round.h"
 
 namespace shardc::cuda {
 namespace {
@@ -9,6 +10,7 @@ namespace {
 constexpr int kEach = 8; ///< numbers at once: 16 bytes of results
 
 template <typename T> __global__ void roundPacks(const float *from, T *to, long long packs) {
+  awaitStream();
   using Half = Pack<float, kEach / 2>;
   for (long long i = firstOfGrid(); i < packs; i += stepOfGrid()) {
     const Half *read = reinterpret_cast<const Half *>(from + i * kEach);
@@ -22,19 +24,23 @@ template <typename T> __global__ void roundPacks(const float *from, T *to, long 
 }
 
 template <typename T> __global__ void roundEach(const float *from, T *to, long long count) {
+  awaitStream();
   for (long long i = firstOfGrid(); i < count; i += stepOfGrid())
     to[i] = narrow<T>(from[i]);
 }
 
 /// Packs where both sides allow them, then the rest.
-template <typename T> void round(const Round &a, cudaStream_t stream) {
+template <typename T> cudaError_t round(const Round &a, cudaStream_t stream) {
   T *to = static_cast<T *>(a.to.data);
   const bool wide = (reinterpret_cast<unsigned long long>(a.from) | reinterpret_cast<unsigned long long>(to)) % 16 == 0;
   const long long packs = wide ? a.count / kEach : 0, rest = a.count - packs * kEach;
+  cudaError_t code = cudaSuccess;
   if (packs)
-    roundPacks<T><<<gridFor(packs), kGridThreads, 0, stream>>>(a.from, to, packs);
-  if (rest)
-    roundEach<T><<<gridFor(rest), kGridThreads, 0, stream>>>(a.from + packs * kEach, to + packs * kEach, rest);
+    code = enqueue(roundPacks<T>, gridFor(packs), kGridThreads, 0, stream, a.from, to, packs);
+  if (rest && code == cudaSuccess)
+    code = enqueue(roundEach<T>, gridFor(rest), kGridThreads, 0, stream, a.from + packs * kEach,
+                   to + packs * kEach, rest);
+  return code;
 }
 
 } // namespace
@@ -43,12 +49,8 @@ cudaError_t launchRound(const Round &a, cudaStream_t stream) {
   if (a.count == 0)
     return cudaSuccess;
   if (a.to.type == ElementType::F16)
-    round<__half>(a, stream);
-  else if (a.to.type == ElementType::BF16)
-    round<__nv_bfloat16>(a, stream);
-  else
-    return cudaErrorInvalidValue;
-  return cudaGetLastError();
+    return round<__half>(a, stream);
+  return a.to.type == ElementType::BF16 ? round<__nv_bfloat16>(a, stream) : cudaErrorInvalidValue;
 }
 
 } // namespace shardc::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Grid.cuh"
 #include "runtime/cuda/Index.cuh"
 #include "runtime/cuda/ScatterLaunch.h"
@@ -55,6 +55,7 @@ SHARDC_DEVICE void updateInOrder(T *y, long long place, T update, bool active, S
 
 // A warp has a line: no other writes there.
 template <typename T> __global__ void scatterElements(ScatterElementsArgs a) {
+  awaitStream();
   __shared__ T staged[kWarps][32];
   for (long long line = (long long)blockIdx.x * kWarps + threadIdx.y; line < a.lines;
        line += (long long)gridDim.x * kWarps) {
@@ -79,6 +80,7 @@ SHARDC_DEVICE long long sliceOf(const ScatterNdArgs &a, long long tuple) {
 
 // Long slices: a thread has one place in all of them.
 template <typename T> __global__ void scatterSlices(ScatterNdArgs a) {
+  awaitStream();
   for (long long i = firstOfGrid(); i < a.line; i += stepOfGrid())
     for (long long t = 0; t < a.tuples; ++t) {
       T *y = static_cast<T *>(a.y) + sliceOf(a, t) * a.line + i;
@@ -88,6 +90,7 @@ template <typename T> __global__ void scatterSlices(ScatterNdArgs a) {
 
 // Short ones: one warp has all.
 template <typename T> __global__ void scatterPoints(ScatterNdArgs a) {
+  awaitStream();
   __shared__ T staged[32];
   const long long total = a.tuples * a.line;
   for (long long base = 0; base < total; base += 32) {
@@ -103,6 +106,7 @@ constexpr int kPlaces = 1024, kPlaceThreads = 256; ///< that a block has, and it
 
 // Short ones, of which the last counts: a block finds the last update of each of its places.
 template <typename T> __global__ void __launch_bounds__(kPlaceThreads) assignPoints(ScatterNdArgs a, long long places) {
+  awaitStream();
   __shared__ int last[kPlaces];
   for (long long low = (long long)blockIdx.x * kPlaces; low < places; low += (long long)gridDim.x * kPlaces) {
     for (int r = threadIdx.x; r < kPlaces; r += kPlaceThreads)
@@ -124,26 +128,24 @@ template <typename T> __global__ void __launch_bounds__(kPlaceThreads) assignPoi
 } // namespace
 
 cudaError_t launchScatterElements(const ScatterElementsArgs &a, cudaStream_t stream) {
-  withStored(a.type, [&](auto *t) {
-    scatterElements<Pointee<decltype(t)>><<<gridFor(a.lines, kWarps), dim3(32, kWarps), 0, stream>>>(a);
+  return withStored(a.type, [&](auto *t) {
+    return enqueue(scatterElements<Pointee<decltype(t)>>, gridFor(a.lines, kWarps), dim3(32, kWarps), 0,
+                   stream, a);
   });
-  return cudaGetLastError();
 }
 
 cudaError_t launchScatterNd(const ScatterNdArgs &a, cudaStream_t stream) {
-  withStored(a.type, [&](auto *t) {
+  return withStored(a.type, [&](auto *t) {
     using T = Pointee<decltype(t)>;
     long long places = a.line;
     for (int k = 0; k < a.width; ++k)
       places *= a.dims[k];
     if (a.kind == ScatterKind::None && a.line < 32 && a.tuples * a.line < 0x7fffffffll)
-      assignPoints<T><<<gridFor(places, kPlaces), kPlaceThreads, 0, stream>>>(a, places);
-    else if (a.line >= 32)
-      scatterSlices<T><<<gridFor(a.line, 64), 64, 0, stream>>>(a);
-    else
-      scatterPoints<T><<<1, 32, 0, stream>>>(a);
+      return enqueue(assignPoints<T>, gridFor(places, kPlaces), kPlaceThreads, 0, stream, a, places);
+    if (a.line >= 32)
+      return enqueue(scatterSlices<T>, gridFor(a.line, 64), 64, 0, stream, a);
+    return enqueue(scatterPoints<T>, dim3(1), 32, 0, stream, a);
   });
-  return cudaGetLastError();
 }
 
 } // namespace shardc::cuda

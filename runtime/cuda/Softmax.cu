@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cuda/Dispatch.cuh"
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Rows.cuh"
 #include "runtime/cuda/SoftmaxLaunch.h"
 
@@ -19,6 +19,7 @@ SHARDC_DEVICE double expOf(double x) { return exp(x); }
 
 template <typename X, typename Y, int kWidth, int kPacks>
 __global__ void __launch_bounds__(1024) softmaxHeld(SoftmaxArgs a) {
+  awaitStream();
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
   for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
@@ -70,6 +71,7 @@ __global__ void __launch_bounds__(1024) softmaxHeld(SoftmaxArgs a) {
 
 // Rows of any length and place: read three times.
 template <typename X, typename Y> __global__ void softmaxAny(SoftmaxArgs a) {
+  awaitStream();
   using C = Compute<X>;
   __shared__ C room[kMaxRowWarps];
   for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
@@ -98,6 +100,7 @@ template <typename X, typename Y> __global__ void softmaxAny(SoftmaxArgs a) {
 
 template <typename T, int kWidth, int kPacks>
 __global__ void __launch_bounds__(1024) gradHeld(SoftmaxGradArgs a) {
+  awaitStream();
   using C = Compute<T>;
   __shared__ C room[kMaxRowWarps];
   for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
@@ -137,6 +140,7 @@ __global__ void __launch_bounds__(1024) gradHeld(SoftmaxGradArgs a) {
 }
 
 template <typename T> __global__ void gradAny(SoftmaxGradArgs a) {
+  awaitStream();
   using C = Compute<T>;
   __shared__ C room[kMaxRowWarps];
   for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < a.rows;
@@ -157,60 +161,56 @@ template <typename T> __global__ void gradAny(SoftmaxGradArgs a) {
 
 /// Calls f with the smallest of 1, 2, 4 ... kMost packs, as an integral constant, that 32 threads hold a row
 /// in; else with kMost.
-template <int kMost, int kPacks = 1, typename F> void withPacks(long long length, int width, F f) {
+template <int kMost, int kPacks = 1, typename F> cudaError_t withPacks(long long length, int width, F f) {
   if constexpr (kPacks >= kMost)
-    f(Count<kMost>());
+    return f(Count<kMost>());
   else if (32ll * kPacks * width >= length)
-    f(Count<kPacks>());
+    return f(Count<kPacks>());
   else
-    withPacks<kMost, 2 * kPacks>(length, width, f);
+    return withPacks<kMost, 2 * kPacks>(length, width, f);
 }
 
-template <typename X, typename Y> void softmax(const SoftmaxArgs &a, cudaStream_t stream) {
+template <typename X, typename Y> cudaError_t softmax(const SoftmaxArgs &a, cudaStream_t stream) {
   constexpr int kHeld = kHold<X>, kWidth = kVector<X>;
   const RowThreads held(a.length, kHeld);
   if (a.vectors && held.holds(a.length, kHeld)) {
-    withPacks<kHeld / kWidth>(a.length, kWidth, [&](auto packs) {
-      softmaxHeld<X, Y, kWidth, decltype(packs)::kValue><<<held.blocks(a.rows), held.block(), 0, stream>>>(a);
+    return withPacks<kHeld / kWidth>(a.length, kWidth, [&](auto packs) {
+      return enqueue(softmaxHeld<X, Y, kWidth, decltype(packs)::kValue>, held.blocks(a.rows), held.block(), 0,
+                     stream, a);
     });
-  } else {
-    const RowThreads any(a.length, 8);
-    softmaxAny<X, Y><<<any.blocks(a.rows), any.block(), 0, stream>>>(a);
   }
+  const RowThreads any(a.length, 8);
+  return enqueue(softmaxAny<X, Y>, any.blocks(a.rows), any.block(), 0, stream, a);
 }
 
 } // namespace
 
 cudaError_t launchSoftmax(const SoftmaxArgs &a, cudaStream_t stream) {
-  withFloat(a.xType, [&](auto *t) {
+  return withFloat(a.xType, [&](auto *t) {
     using T = Pointee<decltype(t)>;
     if (a.xType == a.yType)
-      softmax<T, T>(a, stream);
-    else if constexpr (sizeof(T) == 4) {
-      if (a.yType == ElementType::F16)
-        softmax<float, __half>(a, stream);
-      else
-        softmax<float, __nv_bfloat16>(a, stream);
-    }
+      return softmax<T, T>(a, stream);
+    if constexpr (sizeof(T) == 4)
+      return a.yType == ElementType::F16 ? softmax<float, __half>(a, stream)
+                                         : softmax<float, __nv_bfloat16>(a, stream);
+    return cudaErrorInvalidValue;
   });
-  return cudaGetLastError();
 }
 
 cudaError_t launchSoftmaxGrad(const SoftmaxGradArgs &a, cudaStream_t stream) {
-  withFloat(a.type, [&](auto *t) {
+  return withFloat(a.type, [&](auto *t) {
     using T = Pointee<decltype(t)>;
     constexpr int kHeld = kHold<T> / 2, kWidth = kVector<T>;
     const RowThreads held(a.length, kHeld);
     if (a.vectors && held.holds(a.length, kHeld)) {
-      withPacks<kHeld / kWidth>(a.length, kWidth, [&](auto packs) {
-        gradHeld<T, kWidth, decltype(packs)::kValue><<<held.blocks(a.rows), held.block(), 0, stream>>>(a);
+      return withPacks<kHeld / kWidth>(a.length, kWidth, [&](auto packs) {
+        return enqueue(gradHeld<T, kWidth, decltype(packs)::kValue>, held.blocks(a.rows), held.block(), 0,
+                       stream, a);
       });
-    } else {
-      const RowThreads any(a.length, 8);
-      gradAny<T><<<any.blocks(a.rows), any.block(), 0, stream>>>(a);
     }
+    const RowThreads any(a.length, 8);
+    return enqueue(gradAny<T>, any.blocks(a.rows), any.block(), 0, stream, a);
   });
-  return cudaGetLastError();
 }
 
 } // namespace shardc::cuda

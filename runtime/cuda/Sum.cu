@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/Enqueue.cuh"
 #include "runtime/cuda/Sum.h"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -12,6 +13,7 @@ template <> struct Wide<__nv_bfloat16> { using Type = float; };
 
 template <typename T>
 __global__ void sumRanks(SumArrays arrays, long long begin, long long resultBegin, long long n) {
+  awaitStream();
   using Sum = typename Wide<T>::Type;
   long long stride = (long long)gridDim.x * blockDim.x;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
@@ -28,8 +30,8 @@ cudaError_t launch(const SumArrays &arrays, long long begin, long long resultBeg
   constexpr int kThreads = 256;
   constexpr long long kMostBlocks = 2048;
   long long blocks = (n + kThreads - 1) / kThreads;
-  sumRanks<T><<<int(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads, 0, stream>>>(arrays, begin, resultBegin, n);
-  return cudaGetLastError();
+  return enqueue(sumRanks<T>, unsigned(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads, 0, stream,
+                 arrays, begin, resultBegin, n);
 }
 
 } // namespace

@@ -71,6 +71,17 @@ def checkInclude(root, path, quoted, target):
     return None
 
 
+def checkKernels(path, text):
+    """What is launched early waits for its stream first (runtime/cuda/EarlyLaunch.h)."""
+    for kernel in re.finditer(r"__global__[^{;]*\{\s*([^;}]*[;}])", text):
+        if kernel[1] not in ("awaitStream();", "}"):
+            number = text.count("\n", 0, kernel.start()) + 1
+            yield f"{path}:{number}: a kernel that does not wait for its stream: got {kernel[1]!r} first, wanted awaitStream();"
+    for launch in re.finditer("<<<", text):
+        number = text.count("\n", 0, launch.start()) + 1
+        yield f"{path}:{number}: a launch with <<<: wanted enqueue (runtime/cuda/Enqueue.cuh)"
+
+
 def check(root):
     mistakes = []
     for path in files(root):
@@ -82,6 +93,8 @@ def check(root):
             mistakes.append(f"{path}:{MAX_LINES}: file too long: got {len(lines) - 1} lines, wanted at most {MAX_LINES}")
         if path.endswith(".h") and "#pragma once" not in lines:
             mistakes.append(f"{path}:1: header without #pragma once")
+        if path.endswith((".cu", ".cuh")):
+            mistakes += checkKernels(path, "\n".join(lines))
         for number, line in enumerate(lines, 1):
             if re.search(r"\b(TODO|FIXME|XXX)\b", line) and path != "tests/lint/layers.py":
                 mistakes.append(f"{path}:{number}: unfinished work: file an issue instead")

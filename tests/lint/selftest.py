@@ -25,6 +25,9 @@ CASES = [
     ("frontend/H.cpp", "int x;\n", "no line SPDX"),
     ("frontend/I.h", SPDX, "without #pragma once"),
     ("frontend/J.cpp", SPDX + "\n" * 400, "file too long: got 401 lines"),
+    ("runtime/L.cu", SPDX + "__global__ void __launch_bounds__(32) f(int *x) {\n  awaitStream();\n  *x = 1;\n}\n__global__ void g() {}\n", None),
+    ("runtime/M.cu", SPDX + "__global__ void f(int *x) {\n  *x = 1;\n  awaitStream();\n}\n", "runtime/M.cu:2: a kernel that does not wait for its stream: got '*x = 1;' first"),
+    ("runtime/N.cu", SPDX + "void f() { g<<<1, 1>>>(); }\n", "a launch with <<<"),
     ("frontend/K.cpp", SPDX + "// TO" + "DO later\n", "unfinished work"),
 ]
 
