@@ -216,12 +216,10 @@ struct AttendMaps {
   CUtensorMap q, k, v, out;
 };
 inline cudaError_t describe(AttendMaps &maps, const AttentionWork &w) {
-  cudaError_t code = describeRows(maps.q, w, w.q, w.queries, kWgRows);
-  if (code == cudaSuccess)
-    code = describeRows(maps.k, w, w.k, w.keys, kWgRows);
-  if (code == cudaSuccess)
-    code = describeRows(maps.v, w, w.v, w.keys, kWgRows);
-  return code == cudaSuccess ? describeRows(maps.out, w, w.out, w.queries, kWgRows) : code;
+  return describeRows(w, {{maps.q, w.q, w.queries, kWgRows},
+                          {maps.k, w.k, w.keys, kWgRows},
+                          {maps.v, w.v, w.keys, kWgRows},
+                          {maps.out, w.out, w.queries, kWgRows}});
 }
 /// f(an element, are probabilities dropped?)
 template <typename F> cudaError_t withDrops(const AttentionWork &w, F f) {

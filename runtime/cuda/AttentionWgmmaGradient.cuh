@@ -350,15 +350,13 @@ __global__ void __launch_bounds__(kWgThreads, 1)
 }
 
 inline cudaError_t describe(GradMaps &maps, const AttentionWork &w) {
-  cudaError_t code = cudaSuccess;
-  auto one = [&](CUtensorMap &map, const HeadsView &view, int rows, int tile) {
-    if (code == cudaSuccess)
-      code = describeRows(map, w, view, rows, tile);
-  };
-  one(maps.q, w.q, w.queries, kWgRows), one(maps.dout, w.dout, w.queries, kWgRows);
-  one(maps.k, w.k, w.keys, kWgRows), one(maps.v, w.v, w.keys, kWgRows);
-  one(maps.dq, w.dq, w.queries, 64), one(maps.dk, w.dk, w.keys, 64), one(maps.dv, w.dv, w.keys, 64);
-  return code;
+  return describeRows(w, {{maps.q, w.q, w.queries, kWgRows},
+                          {maps.k, w.k, w.keys, kWgRows},
+                          {maps.v, w.v, w.keys, kWgRows},
+                          {maps.dout, w.dout, w.queries, kWgRows},
+                          {maps.dq, w.dq, w.queries, 64},
+                          {maps.dk, w.dk, w.keys, 64},
+                          {maps.dv, w.dv, w.keys, 64}});
 }
 
 /// More than 128 queries or keys (AttentionWgmmaBackwardMany.cu). `sums`: a float for each query of each head.

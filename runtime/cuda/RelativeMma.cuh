@@ -47,6 +47,10 @@ struct GradientScores {
   void *data;
   int pitch;
   static __host__ __device__ int pitchOf(int keys) { return (keys + 7) / 8 * 8; }
+  HeadsView heads(const AttentionWork &w) const {
+    const long long row = pitch, head = row * w.queries;
+    return {data, head * w.heads, row, head};
+  }
   template <typename T> __device__ T *row(const AttentionWork &w, int b, int h, int i) const {
     return static_cast<T *>(data) + (((long long)(b)*w.heads + h) * w.queries + i) * pitch;
   }

@@ -143,15 +143,12 @@ template <typename T, bool kDrops> __global__ void __launch_bounds__(kThreads, 1
         effects.keepPairs(keep, queries, firstKey + n * 8 + lane % 4 * 2);
 #pragma unroll
         for (int side = 0; side < 2; ++side)
-          scoreAt(p, n, 2 * side) *= keep[side].x, scoreAt(p, n, 2 * side + 1) *= keep[side].y;
+          p[n][2 * side] *= keep[side].x, p[n][2 * side + 1] *= keep[side].y;
       }
     }
     uint32_t rounded[4][4];
-#pragma unroll
-    for (int n = 0; n < 8; ++n)
-#pragma unroll
-      for (int side = 0; side < 2; ++side)
-        rounded[n / 2][n % 2 * 2 + side] = packPair(scoreAt(p, n, 2 * side), scoreAt(p, n, 2 * side + 1), T());
+    const float one[2] = {1, 1};
+    packRows<T>(rounded, p, one);
     const uint64_t values = matrixAt(v + half / 64 * kHalfTile);
     beginProducts();
 #pragma unroll

@@ -52,24 +52,17 @@ __global__ void __launch_bounds__(kThreads, 1) gradScores(RelativeWork work, Gra
     const bool goesOn = number + 1 < count, moves = goesOn && !next.meetsLike(step), ends = next.partner == 0;
     const char *q = shared + number % 2 * kStage, *k = q + kWgTile, *v = k + kWgTile, *dout = v + kWgTile;
     const int firstKey = step.row + half, row = step.partner + share.own + lane / 4;
-    const bool real[2] = {row < w.queries, row + 8 < w.queries};
-    const int rows[2] = {real[0] ? row : 0, real[1] ? row + 8 : 0};
+    GradientRows<T> rows(w, step.b, step.h, row);
     WgMask<2> mask;
     mask.begin(w, step.b, step.h, firstKey);
-    mask.beginRows(w, step.b, step.h, rows, firstKey);
-    auto shiftOf = [&](int side) {
-      return RowShift(load<float>(w.lse, step.b * w.lseBatch + step.h * w.lseHead + rows[side]), w.keys,
-                      real[side]);
-    };
-    const RowShift shifts[2] = {shiftOf(0), shiftOf(1)};
-    const RowParts<T> out(w.out, step.b, step.h, rows);
+    mask.beginRows(w, step.b, step.h, rows.at, firstKey);
     waitForCopies();
     showToProducts();
     __syncthreads(); // this tile is there, and the one before is used up
     if (goesOn)
       begin(next, shared + (number + 1) % 2 * kStage);
-    float deltas[2], p[8][4], ds[8][4];
-    out.deltas(deltas, dout, share.own + lane / 4);
+    rows.makeDeltas(dout, share.own + lane / 4);
+    float p[8][4], ds[8][4], weight[8][4], gradient[8][4];
     makeScores<T>(p, share, q, k, posKey, posQuery, toKeys, toQueries);
     beginProducts();
     {
@@ -84,30 +77,10 @@ __global__ void __launch_bounds__(kThreads, 1) gradScores(RelativeWork work, Gra
     hideScores(p, mask, left);
     waitForProducts<0>();
     pinned(ds);
-    float weight[8][4], gradient[8][4];
-#pragma unroll
-    for (int n = 0; n < 8; ++n) {
-      float2 keeps[2] = {{1, 1}, {1, 1}};
-      if (kDrops)
-        ScoreEffects(w, step.b, step.h).keepPairs(keeps, rows, firstKey + n * 8 + lane % 4 * 2);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const RowShift &shift = shifts[e / 2];
-        const float keep = e % 2 ? keeps[e / 2].y : keeps[e / 2].x;
-        const float one = shift.share != 0 ? shift.share : exp2Fast(fmaf(scoreAt(p, n, e), factor, shift.shift));
-        weight[n][e] = one * keep;
-        gradient[n][e] = one * (keep * scoreAt(ds, n, e) - deltas[e / 2]);
-      }
-    }
+    inKeyOrder(ds);
+    rows.template makeGradients<kDrops>(weight, gradient, p, ds, firstKey, factor);
     keepTile<T>(weights + half / 64 * kWgTile + part * kHalfTile, weight);
-    if (mask.hidesAny() || left < 58) {
-#pragma unroll
-      for (int n = 0; n < 8; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          if ((mask.hidesAny() && mask.hides(n, e)) || n * 8 + e % 2 >= left)
-            gradient[n][e] = 0;
-    }
+    hideGradients(gradient, mask, left);
     showToProducts();
     __syncthreads(); // the probabilities are there; positions are used up
     beginProducts();

@@ -144,8 +144,24 @@ __device__ inline void makeQueryTerms(Terms &terms, int own, int half, const uin
   }
 }
 
-/// Products and their terms, where `toKeys` and `toQueries` say that they are there. Of tiles in shared
-/// memory, posKey and posQuery of kDistances rows.
+/// Scores, or other products with such keys, as a lane holds them for what follows: x[n][e] = query l / 4 + 8
+/// (e / 2), key 8 n + 2 (l % 4) + e % 2 of its warp's.
+__device__ inline void inKeyOrder(float (&x)[8][4]) {
+  float swapped[8][4];
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      swapped[n][e] = x[n][e];
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      x[n][e] = swapped[n / 2 * 2 + e % 2][e / 2 * 2 + n % 2];
+}
+
+/// Products and their terms, where `toKeys` and `toQueries` say that they are there, in the order of keys. Of
+/// tiles in shared memory, posKey and posQuery of kDistances rows.
 template <typename T>
 __device__ inline void makeScores(float (&x)[8][4], const Share &share, const char *q, const char *k,
                                   const char *posKey, const char *posQuery, bool toKeys, bool toQueries) {
@@ -155,27 +171,23 @@ __device__ inline void makeScores(float (&x)[8][4], const Share &share, const ch
     multiplyKeys<T, true>(x, share, rows, k, posQuery);
   else
     multiplyKeys<T, false>(x, share, rows, k, posQuery);
-  if (!toKeys)
-    return;
-  Terms terms;
-  makeQueryTerms<T>(terms, share.own, share.half, rows, posKey);
+  if (toKeys) {
+    Terms terms;
+    makeQueryTerms<T>(terms, share.own, share.half, rows, posKey);
 #pragma unroll
-  for (int m = 0; m < 4; ++m)
+    for (int m = 0; m < 4; ++m)
 #pragma unroll
-    for (int t = 0; t < 2; ++t)
+      for (int t = 0; t < 2; ++t)
 #pragma unroll
-      for (int s = 0; s < 2; ++s)
-        addPair<T>(x[2 * m + t][2 * s], x[2 * m + t][2 * s + 1], terms[m][2 * s + t]);
+        for (int s = 0; s < 2; ++s)
+          addPair<T>(x[2 * m + t][2 * s], x[2 * m + t][2 * s + 1], terms[m][2 * s + t]);
+  }
+  inKeyOrder(x);
 }
 
 /// A hidden product and its terms; times any scale that makes sense it is far below all others.
 constexpr float kLowest = -0x1p100f; // a power of two: times the scale it is exact
 constexpr float kLn2 = 0.693147181f;
-
-/// Of a warp's scores: query lane / 4 + 8 (e / 2), key 8 n + 2 (lane % 4) + e % 2.
-template <int N> __device__ inline float &scoreAt(float (&x)[N][4], int n, int e) {
-  return x[n / 2 * 2 + e % 2][e / 2 * 2 + n % 2];
-}
 
 /// Products of hidden keys become kLowest, of keys from `left` (< 58) on -inf; `left` counts from the lane's
 /// first key on.
@@ -185,14 +197,14 @@ __device__ inline void hideScores(float (&x)[8][4], const WgMask<2> &mask, int l
     for (int n = 0; n < 8; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        scoreAt(x, n, e) = mask.hides(n, e) ? kLowest : scoreAt(x, n, e);
+        x[n][e] = mask.hides(n, e) ? kLowest : x[n][e];
   }
   if (left < 58) {
 #pragma unroll
     for (int n = 0; n < 8; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        scoreAt(x, n, e) = n * 8 + e % 2 < left ? scoreAt(x, n, e) : -INFINITY;
+        x[n][e] = n * 8 + e % 2 < left ? x[n][e] : -INFINITY;
   }
 }
 

@@ -111,25 +111,6 @@ __device__ inline void makeProducts(float (&x)[8][4], const Part &part, const ch
   addTerms<T>(x, ofQueries);
 }
 
-/// Products of hidden keys become kLowest, of keys from `left` (< 58) on -inf; `left` counts from the lane's
-/// first key on.
-__device__ inline void hideProducts(float (&x)[8][4], const WgMask<2> &mask, int left) {
-  if (mask.hidesAny()) {
-#pragma unroll
-    for (int n = 0; n < 8; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        x[n][e] = mask.hides(n, e) ? kLowest : x[n][e];
-  }
-  if (left < 58) {
-#pragma unroll
-    for (int n = 0; n < 8; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        x[n][e] = n * 8 + e % 2 < left ? x[n][e] : -INFINITY;
-  }
-}
-
 /// The positions as arrays of tiles of kDistances rows.
 struct PositionMaps {
   CUtensorMap key, query;
@@ -159,5 +140,46 @@ __device__ inline void beginPositions(const RelativeWork &work, const PositionMa
   if (work.posQuery.data)
     loadTile(posQuery, maps.query, first, h, 0, arrived);
 }
+
+/// A pair at its work: batches first, first + 2, ... of a head. The block's shared memory has kTiles tiles
+/// for each pair, then the positions and barriers.
+template <int kTiles> struct PairWork {
+  static constexpr int kPosKeyAt = 2 * kTiles * kWgTile, kPosQueryAt = kPosKeyAt + kDistancesTile,
+                       kBarriersAt = kPosQueryAt + kDistancesTile, kBytes = kBarriersAt + 64;
+  static_assert(kBytes <= kMostAttentionShared);
+
+  int pair, head, first, end;
+  bool leads; ///< the thread that begins the pair's copies
+  char *tiles, *posKey, *posQuery;
+  uint64_t *positionsArrived, *scoresArrived, *othersArrived; ///< positions: of the block
+
+  __device__ PairWork(const AttentionWork &w, int chunks) {
+    const WgWork block(w, chunks);
+    pair = warpgroup() / 2, head = block.head, first = block.begin + pair, end = block.end;
+    leads = threadIdx.x % kPair == 0;
+    char *shared = alignedShared();
+    tiles = shared + pair * kTiles * kWgTile, posKey = shared + kPosKeyAt, posQuery = shared + kPosQueryAt;
+    positionsArrived = reinterpret_cast<uint64_t *>(shared + kBarriersAt);
+    scoresArrived = positionsArrived + 1 + pair, othersArrived = positionsArrived + 3 + pair;
+  }
+  /// The whole block calls; `begin(first)`, where there is one, by the pair's leader. Leaves: the positions
+  /// are there.
+  template <typename F>
+  __device__ void start(const RelativeWork &work, const PositionMaps &positions, F begin) const {
+    if (leads) {
+      if (pair == 0)
+        beginArrivals(positionsArrived);
+      beginArrivals(scoresArrived);
+      beginArrivals(othersArrived);
+    }
+    __syncthreads();
+    if (leads && pair == 0)
+      beginPositions(work, positions, head, posKey, posQuery, positionsArrived);
+    if (leads && first < end)
+      begin(first);
+    waitForBytes(positionsArrived, 0);
+  }
+  __device__ void meetPair() const { meet(1 + pair, kPair); }
+};
 
 } // namespace shardc::cuda::relative

@@ -52,10 +52,7 @@ __device__ inline void multiplyValues(float (&x)[8][4], const uint32_t (&weights
   pinned(x);
 }
 
-/// Bytes: for each pair q, k, v, out; then the positions, and barriers.
-constexpr int kEach = 4 * kWgTile, kPosKeyAt = 2 * kEach, kPosQueryAt = kPosKeyAt + kDistancesTile,
-              kBarriersAt = kPosQueryAt + kDistancesTile, kBytes = kBarriersAt + 64;
-static_assert(kBytes <= kMostAttentionShared);
+using Pair = PairWork<4>; ///< q, k, v, out
 
 template <typename T, bool kDrops>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -63,63 +60,45 @@ __global__ void __launch_bounds__(kThreads, 1)
                const __grid_constant__ PositionMaps positions, int chunks) {
   awaitStream();
   const AttentionWork &w = work.base;
-  const WgWork block(w, chunks);
-  const int h = block.head, group = warpgroup(), pair = group / 2, lane = threadIdx.x % kWarp,
-            own = threadIdx.x / kWarp % 8 * 16, row = own + lane / 4;
-  char *shared = alignedShared(), *posKey = shared + kPosKeyAt, *posQuery = shared + kPosQueryAt;
-  char *q = shared + pair * kEach, *k = q + kWgTile, *v = k + kWgTile, *result = v + kWgTile;
-  uint64_t *positionsArrived = reinterpret_cast<uint64_t *>(shared + kBarriersAt),
-           *scoresArrived = positionsArrived + 1 + pair, *valuesArrived = positionsArrived + 3 + pair;
+  const Pair pair(w, chunks);
+  const int h = pair.head, lane = threadIdx.x % kWarp, own = threadIdx.x / kWarp % 8 * 16,
+            row = own + lane / 4;
+  char *q = pair.tiles, *k = q + kWgTile, *v = k + kWgTile, *result = v + kWgTile;
   const float factor = float(w.scale) * kLog2E;
-  const bool leads = threadIdx.x % kPair == 0;
   const int queries[2] = {min(row, w.queries - 1), min(row + 8, w.queries - 1)};
-  auto beginScores = [&](int b) { // one thread of the pair, as the next
-    expectBytes(scoresArrived, 2 * kWgTile);
-    loadTile(q, maps.q, 0, h, b, scoresArrived);
-    loadTile(k, maps.k, 0, h, b, scoresArrived);
+  auto beginScores = [&](int b) { // the leader, as the next
+    expectBytes(pair.scoresArrived, 2 * kWgTile);
+    loadTile(q, maps.q, 0, h, b, pair.scoresArrived);
+    loadTile(k, maps.k, 0, h, b, pair.scoresArrived);
   };
   auto beginValues = [&](int b) {
-    expectBytes(valuesArrived, kWgTile);
-    loadTile(v, maps.v, 0, h, b, valuesArrived);
+    expectBytes(pair.othersArrived, kWgTile);
+    loadTile(v, maps.v, 0, h, b, pair.othersArrived);
   };
-  const int first = block.begin + pair;
-  if (leads) {
-    if (pair == 0)
-      beginArrivals(positionsArrived);
-    beginArrivals(scoresArrived);
-    beginArrivals(valuesArrived);
-  }
-  __syncthreads();
-  if (leads && pair == 0)
-    beginPositions(work, positions, h, posKey, posQuery, positionsArrived);
-  if (leads && first < block.end) {
-    beginScores(first);
-    beginValues(first);
-  }
-  waitForBytes(positionsArrived, 0);
-  for (int b = first, item = 0; b < block.end; b += 2, ++item) {
-    const bool goesOn = b + 2 < block.end;
+  pair.start(work, positions, [&](int b) { beginScores(b), beginValues(b); });
+  for (int b = pair.first, item = 0; b < pair.end; b += 2, ++item) {
+    const bool goesOn = b + 2 < pair.end;
     Softmax softmax;
     uint32_t weights[4][4] = {}, before[4][4]; // of the second 64 keys, and of the first
     float shrink[2];
-    waitForBytes(scoresArrived, item);
+    waitForBytes(pair.scoresArrived, item);
 #pragma unroll 1
     for (int half = 0; half < kSide; half += 64) {
       WgMask<2> mask;
       mask.begin(w, b, h, half);
       mask.beginRows(w, b, h, queries, half);
       float p[8][4];
-      makeProducts<T>(p, {own, own / 64 * 64, half}, q, k, posKey, posQuery, work.posKey.data,
+      makeProducts<T>(p, {own, own / 64 * 64, half}, q, k, pair.posKey, pair.posQuery, work.posKey.data,
                       work.posQuery.data);
       if (half) {
-        if (leads)
-          waitForStores();     // the place of the result is free
-        meet(1 + pair, kPair); // q and k are used up
-        if (leads && goesOn)
+        if (pair.leads)
+          waitForStores(); // the place of the result is free
+        pair.meetPair();   // q and k are used up
+        if (pair.leads && goesOn)
           beginScores(b + 2);
       }
       mask.arrange(w);
-      hideProducts(p, mask, w.keys - half - lane % 4 * 2);
+      hideScores(p, mask, w.keys - half - lane % 4 * 2);
       softmax.take(p, shrink, factor, half == 0);
       if (kDrops) {
         const ScoreEffects effects(w, b, h);
@@ -140,7 +119,7 @@ __global__ void __launch_bounds__(kThreads, 1)
           weights[m][l] = packPair(p[2 * m + l / 2][l % 2 * 2], p[2 * m + l / 2][l % 2 * 2 + 1], T());
         }
     }
-    waitForBytes(valuesArrived, item);
+    waitForBytes(pair.othersArrived, item);
     float out[8][4], over[2];
     multiplyValues<T>(out, before, matrixAt(v), false);
 #pragma unroll
@@ -159,17 +138,17 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     uint32_t packed[4][4];
     packRows<T>(packed, out, over);
-    keepPacked(result + group % 2 * kHalfTile, packed);
+    keepPacked(result + own / 64 * kHalfTile, packed);
     showToProducts();
-    meet(1 + pair, kPair); // the result is there, v is used up
-    if (leads) {
+    pair.meetPair(); // the result is there, v is used up
+    if (pair.leads) {
       storeTile(maps.out, result, 0, h, b);
       commitStores();
       if (goesOn)
         beginValues(b + 2);
     }
   }
-  if (leads)
+  if (pair.leads)
     waitForStores();
 }
 
@@ -192,7 +171,7 @@ cudaError_t enqueueTile(const RelativeWork &w, cudaStream_t stream) {
   const int chunks = chunksFor(w.base, w.base.queries);
   return withDrops(w.base, [&](auto type, auto drops) {
     return enqueue(attendTile<decltype(type), decltype(drops)::value>, dim3(w.base.heads * chunks), kThreads,
-                   kBytes, stream, w, maps, positions, chunks);
+                   Pair::kBytes, stream, w, maps, positions, chunks);
   });
 }
 

@@ -143,17 +143,11 @@ cudaError_t enqueueTileSums(const RelativeWork &w, const GradientScores &scores,
                             cudaStream_t stream) {
   const AttentionWork &a = w.base;
   TileMaps maps;
-  cudaError_t code = describeRows(maps.q, a, a.q, a.queries, kWgRows);
-  if (code == cudaSuccess)
-    code = describeRows(maps.k, a, a.k, a.keys, kWgRows);
-  if (code == cudaSuccess)
-    code = describeRows(maps.dq, a, a.dq, a.queries, kWgRows);
-  if (code == cudaSuccess)
-    code = describeRows(maps.dk, a, a.dk, a.keys, kWgRows);
-  const long long row = scores.pitch, head = row * a.queries;
-  if (code == cudaSuccess)
-    code = describeRows(maps.scores, a, {scores.data, head * a.heads, row, head}, a.queries, kWgRows,
-                        scores.pitch);
+  cudaError_t code = describeRows(a, {{maps.q, a.q, a.queries, kWgRows},
+                                      {maps.k, a.k, a.keys, kWgRows},
+                                      {maps.dq, a.dq, a.queries, kWgRows},
+                                      {maps.dk, a.dk, a.keys, kWgRows},
+                                      {maps.scores, scores.heads(a), a.queries, kWgRows, scores.pitch}});
   if (code != cudaSuccess)
     return code;
   const dim3 grid(a.heads * partsOf(a).parts);

@@ -6,6 +6,7 @@
 #include "runtime/cuda/Attention.h"
 #include <cstdint>
 #include <cuda.h>
+#include <initializer_list>
 
 namespace shardc::cuda {
 
@@ -34,6 +35,20 @@ inline cudaError_t describeRows(CUtensorMap &map, const AttentionWork &w, const 
              dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return code == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+/// Several, which differ in what is named here.
+struct RowsOf {
+  CUtensorMap &map;
+  HeadsView view;
+  int rows, tile, columns = 64;
+};
+inline cudaError_t describeRows(const AttentionWork &w, std::initializer_list<RowsOf> all) {
+  for (const RowsOf &one : all)
+    if (cudaError_t code = describeRows(one.map, w, one.view, one.rows, one.tile, one.columns);
+        code != cudaSuccess)
+      return code;
+  return cudaSuccess;
 }
 
 __device__ inline uint32_t sharedAddress(const void *at) { return uint32_t(__cvta_generic_to_shared(at)); }
