@@ -147,15 +147,18 @@ __global__ void __launch_bounds__(kWgThreads, 1)
     commitStores();
     __syncwarp();
   };
+  WgMask<4> mask;
+  const bool maskStays = kAll && mask.stays(w);
   for (int item = 0; item < items; ++item) {
     const int b = batchOf(item), firstKey = keyOf(item);
+    const bool maskComes = item == 0 || !maskStays;
     const bool first = item % tiles == 0;
     const char *queries = kMakes == Makes::Queries ? stayingStage(item) : stageOf(item);
     const char *keys = kMakes == Makes::Keys ? stayingStage(item) : stageOf(item);
     int rows[2];
     rowsOf(item, rows);
-    WgMask<4> mask;
-    mask.begin(w, b, h, firstKey);
+    if (maskComes)
+      mask.begin(w, b, h, firstKey);
     waitForBytes(arrived + item % 2, item / 2);
     float p[kWgBlocks][4], ds[kWgBlocks][4];
     beginProducts();
@@ -188,8 +191,10 @@ __global__ void __launch_bounds__(kWgThreads, 1)
         delta[half] = ownDelta[half];
       }
     }
-    mask.beginRows(w, b, h, rows, firstKey);
-    mask.arrange(w);
+    if (maskComes) {
+      mask.beginRows(w, b, h, rows, firstKey);
+      mask.arrange(w);
+    }
     waitForProducts<1>();
     pinned(p);
     makeScores<T>(p, w, bias, mask, w.keys - firstKey);

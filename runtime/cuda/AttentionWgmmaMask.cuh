@@ -11,6 +11,8 @@ namespace shardc::cuda {
 /// Which of the elements that a thread holds of 32 kWords keys the mask hides.
 template <int kWords> class WgMask {
 public:
+  /// Is it the same for all batches?
+  static __device__ bool stays(const AttentionWork &w) { return w.mask.strides[0] == 0; }
   /// Begins to load, of keys from `first` on, what all queries share.
   __device__ void begin(const AttentionWork &w, int b, int h, int first) {
     const int lane = threadIdx.x % kWarp, key = first + lane * 4;

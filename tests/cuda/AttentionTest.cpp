@@ -48,6 +48,9 @@ const AttentionCase kCases[] = {
     {"ManyHeads", 5, 20, 24, 96, 64, {1, 96, 20, 24}, {5, 1, 1, 24}},
     {"ManyHeadsDropped", 5, 20, 24, 96, 64, {20, 24}, {}, 0.1},
     {"ManyHeadsFullBias", 5, 20, 24, 96, 64, {5, 96, 20, 24}},
+    {"ManyHeadsOneMask", 5, 20, 32, 96, 64, {1, 96, 20, 32}, {1, 1, 20, 32}},
+    {"ManyHeadsOneKeyMask", 5, 20, 24, 96, 64, {}, {1, 1, 1, 24}, 0.1},
+    {"ManyHeadsManyMasks", 5, 20, 32, 96, 64, {}, {5, 1, 20, 32}},
     {"ManyHeadsManyTiles", 3, 136, 144, 67, 64, {1, 67, 136, 144}},
     {"OtherDepth", 2, 30, 40, 2, 24, {1, 2, 30, 40}, {2, 1, 1, 40}},
 };
