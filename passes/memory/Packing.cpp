@@ -96,7 +96,7 @@ private:
 
   /// What is good enough may be lower still for little work.
   void lower() {
-    workLeft_ = std::min(limits_.work / 2, items_.size() << 19);
+    workLeft_ = std::min(limits_.work / 2, items_.size() << 18);
     if (best_.height <= target_ || searchAt(target_, std::min(limits_.work / 32, items_.size() << 17)))
       return;
     moves();
