@@ -13,7 +13,7 @@ namespace {
 class Writer {
 public:
   Writer(const ScalarProgram &program, const FusedLayout &layout)
-      : program_(program), layout_(layout), used_(usedInstructions(program)), os_(text_) {}
+      : program_(program), layout_(layout), used_(usedInstructions(program)), read_(readInstructions(program)), os_(text_) {}
 
   std::string run() {
     os_ << "// A fused group of shardc." << fusedPrelude();
@@ -153,8 +153,8 @@ private:
   void instruction(size_t i) {
     const ScalarInstr &instr = program_.code[i];
     os_ << "      const " << registerType(instr.dtype) << " r" << i << " = ";
-    // A 16-bit value is rounded where it is defined.
-    os_ << (instr.code == ScalarCode::Input ? valueOf(i) : roundedTo(instr.dtype, valueOf(i))) << ";\n";
+    // A 16-bit value is rounded where it is defined, or where it is put away if nothing else is done with it.
+    os_ << (instr.code == ScalarCode::Input || !read_[i] ? valueOf(i) : roundedTo(instr.dtype, valueOf(i))) << ";\n";
   }
 
   std::string valueOf(size_t i) const {
@@ -170,7 +170,7 @@ private:
 
   const ScalarProgram &program_;
   const FusedLayout &layout_;
-  std::vector<bool> used_;
+  std::vector<bool> used_, read_;
   std::string text_;
   llvm::raw_string_ostream os_;
 };

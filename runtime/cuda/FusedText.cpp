@@ -177,6 +177,15 @@ std::vector<bool> usedInstructions(const ScalarProgram &program) {
   return used;
 }
 
+std::vector<bool> readInstructions(const ScalarProgram &program) {
+  const std::vector<bool> used = usedInstructions(program);
+  std::vector<bool> read(program.code.size(), false);
+  for (size_t i = 0; i < program.code.size(); ++i)
+    for (unsigned k = 0, e = used[i] ? arity(program.code[i]) : 0; k < e; ++k)
+      read[program.code[i].args[k]] = true;
+  return read;
+}
+
 std::string checkFused(const ScalarProgram &program) {
   std::vector<bool> used = usedInstructions(program);
   for (size_t i = 0; i < program.code.size(); ++i) {

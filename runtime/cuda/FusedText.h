@@ -22,6 +22,8 @@ std::string roundedTo(DType dtype, const std::string &expression);
 
 /// Which instructions lead to a result.
 std::vector<bool> usedInstructions(const ScalarProgram &program);
+/// Which of these are read by others.
+std::vector<bool> readInstructions(const ScalarProgram &program);
 /// "" or which instruction has no meaning for its types.
 std::string checkFused(const ScalarProgram &program);
 

@@ -69,6 +69,37 @@ TEST(CompileFused, everyCase) { compileCases<false>(DType::F32); }
 TEST(CompileFused, everyCaseStrided) { compileCases<true>(DType::F32); }
 TEST(CompileFused, everyCaseInDouble) { compileCases<true>(DType::F64); }
 
+/// Compiles `body` of arrays of 8 x 64.
+void compileBody(llvm::StringRef body, llvm::StringRef outputs, llvm::ArrayRef<DType> types, llvm::ArrayRef<DType> results,
+                 CompilingDevice &device) {
+  alignas(16) static char memory[1 << 16];
+  plan::Command command;
+  command.set_kernel("fused");
+  for (auto [name, text] : {std::pair{"body", body}, {"outputs", outputs}}) {
+    plan::Attr &attr = *command.add_attrs();
+    attr.set_name(name);
+    attr.set_s(text.str());
+  }
+  host::Binding b;
+  b.command = &command;
+  b.place = "test";
+  int64_t at = 0;
+  auto arrays = [&](llvm::SmallVectorImpl<host::Array> &to, llvm::ArrayRef<DType> list) {
+    for (DType dtype : list) {
+      host::Array a;
+      a.data = memory + at;
+      a.dtype = dtype;
+      a.dims = {8, 64};
+      a.strides = {64, 1};
+      at += 8 * 64 * 8;
+      to.push_back(a);
+    }
+  };
+  arrays(b.in, types);
+  arrays(b.out, results);
+  bindFused(b, device);
+}
+
 // The types that no case has, and all widths of units.
 TEST(CompileFused, sixteenBitsAndMasks) {
   struct {
@@ -98,36 +129,22 @@ TEST(CompileFused, sixteenBitsAndMasks) {
        {DType::BF16}},
   };
   CompilingDevice device;
-  alignas(16) static char memory[1 << 16];
   for (auto &[body, outputs, types, results] : kBodies) {
     SCOPED_TRACE(body);
-    plan::Command command;
-    command.set_kernel("fused");
-    for (auto [name, text] : {std::pair{"body", body}, {"outputs", outputs}}) {
-      plan::Attr &attr = *command.add_attrs();
-      attr.set_name(name);
-      attr.set_s(text);
-    }
-    host::Binding b;
-    b.command = &command;
-    b.place = "test";
-    int64_t at = 0;
-    for (const std::vector<DType> *list : {&types, &results})
-      for (DType dtype : *list) {
-        host::Array a;
-        a.data = memory + at;
-        a.dtype = dtype;
-        a.dims = {8, 64};
-        a.strides = {64, 1};
-        at += 8 * 64 * 8;
-        if (list == &types)
-          b.in.push_back(a);
-        else
-          b.out.push_back(a);
-      }
-    bindFused(b, device);
+    compileBody(body, outputs, types, results, device);
   }
   EXPECT_EQ(device.sources.size(), std::size(kBodies));
+}
+
+// What is only put away is rounded there, and nowhere else.
+TEST(CompileFused, roundsOnce) {
+  auto roundings = [](llvm::StringRef body, llvm::StringRef outputs, llvm::ArrayRef<DType> results) {
+    CompilingDevice device;
+    compileBody(body, outputs, {DType::BF16, DType::BF16}, results, device);
+    return llvm::StringRef(*device.sources.begin()).count("= roundBF16(");
+  };
+  EXPECT_EQ(roundings("t0: bf16 = f32(x0) + f32(x1)", "t0", {DType::BF16}), 0u);
+  EXPECT_EQ(roundings("t0: bf16 = f32(x0) + f32(x1); t1: f32 = f32(t0) * 2", "t0,t1", {DType::BF16, DType::F32}), 1u);
 }
 
 /// An operand of a plan, at an address that nobody reads.
