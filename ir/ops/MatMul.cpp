@@ -76,16 +76,18 @@ void gradient(GradContext &g) {
       made->op()->attrs.set("tf32", g.attrs().getInt("tf32"));
     return made;
   };
-  // dB first: dA is what the next ops read, and a cache may still have it then.
+  if (g.needs(0))
+    g.setGrad(0, ta ? product(b, dy, tb, true) : product(dy, b, false, !tb));
   if (g.needs(1)) {
     llvm::ArrayRef<int64_t> bDims = b->type().dims;
     bool shared = numElements(batchOf(bDims)) == 1 && !ta && a->type().rank() > 2;
-    Value *rows = shared ? flattened(g, a) : a, *dRows = shared ? flattened(g, dy) : dy;
-    Value *db = tb ? product(dRows, rows, true, ta) : product(rows, dRows, !ta, false);
+    if (shared) {
+      a = flattened(g, a);
+      dy = flattened(g, dy);
+    }
+    Value *db = tb ? product(dy, a, true, ta) : product(a, dy, !ta, false);
     g.setGrad(1, shared ? g.reshape(db, bDims) : db);
   }
-  if (g.needs(0))
-    g.setGrad(0, ta ? product(b, dy, tb, true) : product(dy, b, false, !tb));
   if (g.needs(kC))
     g.setGrad(kC, wide);
   if (g.needs(kBias)) {
