@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -19,7 +20,8 @@ class Browser:
     """One page. Exceptions that its scripts throw are collected in `errors`."""
 
     def __init__(self, width, height):
-        self.profile = tempfile.TemporaryDirectory()
+        # The browser's helpers end a little later than it does, and write to the last.
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         read, self.to = os.pipe()
         self.back, write = os.pipe()
 
@@ -32,7 +34,7 @@ class Browser:
         self.process = subprocess.Popen(
             [find(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}", f"--window-size={width},{height}", "about:blank"],
-            preexec_fn=connect, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            preexec_fn=connect, close_fds=False, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(read)
         os.close(write)
         self.received, self.count, self.errors, self.session = b"", 0, [], None
@@ -46,7 +48,7 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
+        os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         os.close(self.to)
         os.close(self.back)
