@@ -88,7 +88,7 @@ private:
   /// Lower by `step`, by half of it where that fails, and so on.
   void descend(uint64_t step, uint64_t work) {
     for (step = std::max(step, alignment_); step >= alignment_ && best_.height > enough_ && workLeft_;) {
-      if (!evictTo(best_.height - step, best_.offsets, work))
+      if (!evictTo(best_.height - step, work))
         step /= 2;
       step = std::min(step, best_.height - target_);
     }
@@ -122,11 +122,11 @@ private:
   }
 
   /// `work`: for each item.
-  bool evictTo(uint64_t height, ArrayRef<uint64_t> from, uint64_t work) {
+  bool evictTo(uint64_t height, uint64_t work) {
     height = alignDown(height, alignment_);
     work = std::min(workLeft_, work * items_.size());
     return best_.height <= height ||
-           keepFound(searchByEviction(items_, from, height, attempts_++, work), "eviction");
+           keepFound(searchByEviction(items_, best_.offsets, height, attempts_++, work), "eviction");
   }
 
   bool keepFound(const SearchResult &found, const char *method) {

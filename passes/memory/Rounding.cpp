@@ -12,20 +12,21 @@ namespace {
 
 uint64_t unitsOf(uint64_t bytes, uint64_t unit) { return (bytes + unit / 2) / unit; }
 
-/// How much higher the peak were with what rounding changes beside the items.
-uint64_t changeOf(ArrayRef<PackItem> items, uint64_t unit) {
+/// The peak, were what rounding changes there beside the items.
+uint64_t peakWithChanges(ArrayRef<PackItem> items, uint64_t unit) {
   std::vector<PackItem> changed(items);
   for (PackItem &item : changed)
     item.bytes += AbsoluteDifference(item.bytes, unitsOf(item.bytes, unit) * unit);
-  return peakOf(changed) - peakOf(items);
+  return peakOf(changed);
 }
 
 } // namespace
 
 RoundedItems roundSizes(ArrayRef<PackItem> items, uint64_t alignment, uint64_t most) {
   RoundedItems result;
-  uint64_t unit = PowerOf2Ceil(peakOf(items));
-  while (unit > alignment && changeOf(items, unit) > most)
+  const uint64_t peak = peakOf(items);
+  uint64_t unit = PowerOf2Ceil(peak);
+  while (unit > alignment && peakWithChanges(items, unit) - peak > most)
     unit /= 2;
   if (unit <= alignment)
     return result;

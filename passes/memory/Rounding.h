@@ -14,8 +14,8 @@ struct RoundedItems {
   std::vector<uint32_t> original; ///< by rounded item: index of the item that it was
 };
 
-/// By the largest power of two, above the alignment, that changes the sizes of what lives at the peak by at most `most` bytes,
-/// one with the other, or would if its changes were added. What has less than half a unit is left out: so all of it changes.
+/// By the largest power of two above the alignment with which the peak, were all that rounding changes there beside the items,
+/// is at most `most` bytes higher. What has less than half a unit is left out: all of it changes.
 RoundedItems roundSizes(llvm::ArrayRef<PackItem> items, uint64_t alignment, uint64_t most);
 
 /// All items: from the bottom up in a packing of the rounded ones, then what was left out. Where each is put at the lowest
